@@ -23,6 +23,7 @@
 mod book;
 mod demand;
 mod quotas;
+mod refusals;
 mod reserve;
 
 pub use book::{Reserved, Unbalanced};
@@ -31,8 +32,11 @@ pub use demand::{Demand, ParseDemandError};
 use crate::registry::{About, Forwards, ProgramOptions, Row, Setup};
 use book::Book;
 use demand::{FlowKey, parse_rate};
+use parking_lot::Mutex;
 use quotas::Quotas;
+use refusals::Refusals;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -234,6 +238,8 @@ struct Shared {
     discovery: Discovery,
     hosts: Hosts,
     book: Book,
+    /// Taken while no other lock is held.
+    refusals: Mutex<Refusals>,
     /// The table of the entries on all switches: not the first one if a program filters.
     table_id: AtomicU8,
 }
@@ -251,6 +257,7 @@ impl Bandwidth {
             discovery: discovery.clone(),
             hosts: hosts.clone(),
             book: Book::new(provisioner),
+            refusals: Mutex::default(),
             table_id: AtomicU8::new(0),
         }))
     }
@@ -297,6 +304,12 @@ impl Bandwidth {
     /// Returns a reservation of [`Bandwidth::reserve`], while it exists.
     pub fn find(&self, from: MacAddr, to: MacAddr) -> Option<Reserved> {
         self.0.book.find(&self.0.book.key_of_pair(from, to)?)
+    }
+
+    /// Why the last flow with a demand from one address to another got no bandwidth; `None` if it got some. Kept for the
+    /// 1,024 pairs of addresses that were refused last.
+    pub fn refusal(&self, from: IpAddr, to: IpAddr) -> Option<BandwidthError> {
+        self.0.refusals.lock().find((from, to))
     }
 
     /// Returns the number of reservations, including those of flows.
@@ -351,7 +364,9 @@ fn add(setup: &mut Setup, args: &BandwidthArgs) -> Result<(), String> {
     setup.answer_for_hosts();
     let (discovery, hosts) = (setup.discovery(), setup.hosts());
     let provisioner = setup.provisioner();
-    setup.add(Bandwidth::new(&discovery, &hosts, &provisioner, config));
+    let bandwidth = Bandwidth::new(&discovery, &hosts, &provisioner, config);
+    setup.add(bandwidth.clone());
+    setup.show_bandwidth(bandwidth);
     Ok(())
 }
 
@@ -423,7 +438,7 @@ impl Shared {
             return;
         }
         match self.reserve(key, demand.bps, ends, Some(packet)) {
-            Ok(_) => {}
+            Ok(_) => self.forget_refusal(&key),
             Err(error) => self.refuse(switch, packet, key, ends, &error),
         }
     }
@@ -432,8 +447,21 @@ impl Shared {
     /// following ones for a while, unless best effort is set.
     fn keep_out(&self, switch: &mut Switch, key: FlowKey, at: PortId, error: &BandwidthError) {
         urtica_log::info!(about: at, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}, and no gateway, as bandwidth is reserved within a subnet");
+        self.note_refusal(&key, error);
         if !self.config.best_effort {
             drop_for_a_while(switch, key);
+        }
+    }
+
+    fn note_refusal(&self, key: &FlowKey, error: &BandwidthError) {
+        if let Some(pair) = key.addresses() {
+            self.refusals.lock().note(pair, error.clone());
+        }
+    }
+
+    fn forget_refusal(&self, key: &FlowKey) {
+        if let Some(pair) = key.addresses() {
+            self.refusals.lock().forget(pair);
         }
     }
 
@@ -510,6 +538,7 @@ impl Shared {
         error: &BandwidthError,
     ) {
         urtica_log::info!(about: ends.0, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}");
+        self.note_refusal(&key, error);
         let topology = self.discovery.topology().load();
         let shortest = k_shortest::paths(&topology, ends.0, ends.1).next();
         let is_noted = shortest

@@ -312,6 +312,12 @@ impl Shared {
         }
     }
 
+    /// Whether a host claims the address of a gateway. Hosts that believed it would send it all packets to other subnets.
+    fn claims_gateway(&self, claim: &Arp) -> bool {
+        let gateway = self.config.by_address(claim.spa);
+        gateway.is_some_and(|gateway| gateway.mac != claim.sha)
+    }
+
     /// Returns the interface that answers a request: the one with the requested address, or, with proxy ARP, the requester's
     /// if the address is in another subnet.
     fn interface_for(&self, asked: &Arp) -> Option<&Interface> {

@@ -70,7 +70,7 @@ use urtica_controller::setting::{SettingError, expect_some};
 use urtica_controller::{
     Background, EntryOptions, Network, OWN_COOKIE_BITS, Program, Switch, SwitchHandler, SwitchInfo,
 };
-use urtica_services::{Hosts, Routes, is_provisioned};
+use urtica_services::{Hosts, NeighbourProxy, Routes, is_provisioned};
 use urtica_state::Snapshot;
 use urtica_topology::{Path, PortId};
 use urtica_wire::{
@@ -226,10 +226,14 @@ pub(crate) static ROW: Row<RoutingArgs> = Row {
     add,
 };
 
-/// Adds the program, with the proxy: requests for the addresses of known hosts are then not flooded.
+/// Adds the program, with the proxy: requests for the addresses of known hosts are then not flooded. Next to gateways, it
+/// only drops forged messages.
 fn add(setup: &mut Setup, args: &RoutingArgs) -> Result<(), String> {
-    setup.answer_for_hosts();
+    let is_answered = setup.answer_for_hosts();
     let (hosts, routes) = (setup.hosts(), setup.routes());
+    if !is_answered {
+        setup.add(NeighbourProxy::guard(&hosts));
+    }
     let config = RoutingConfig::from(args);
     setup.add(Routing::with_config(&hosts, &routes, config));
     Ok(())

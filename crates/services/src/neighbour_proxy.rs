@@ -113,6 +113,8 @@ pub struct NeighbourProxy(Arc<Shared>);
 
 struct Shared {
     config: NeighbourProxyConfig,
+    /// Whether it answers and relays requests.
+    answers: bool,
     hosts: Hosts,
     /// Shared by all ports; initially full.
     bucket: Mutex<Option<TokenBucket>>,
@@ -134,8 +136,19 @@ impl NeighbourProxy {
 
     /// Answers on behalf of these hosts.
     pub fn with_config(hosts: &Hosts, config: NeighbourProxyConfig) -> Self {
+        Self::create(hosts, config, true)
+    }
+
+    /// Only drops frames that contradict the table of hosts, and announces new owners of addresses: for networks in which hosts
+    /// also request addresses of gateways, which another program answers.
+    pub fn guard(hosts: &Hosts) -> Self {
+        Self::create(hosts, NeighbourProxyConfig::default(), false)
+    }
+
+    fn create(hosts: &Hosts, config: NeighbourProxyConfig, answers: bool) -> Self {
         Self(Arc::new(Shared {
             config,
+            answers,
             hosts: hosts.clone(),
             bucket: Mutex::default(),
             answered: AtomicU64::new(0),
@@ -299,10 +312,9 @@ impl Handler {
 
 impl Shared {
     fn verdict(&self, frame: &Frame) -> Verdict {
+        let is_question = self.answers && frame.eth_dst.is_multicast();
         let question = match frame.neighbour() {
-            Some(Neighbour::Question { sender, target }) if frame.eth_dst.is_multicast() => {
-                Some((sender, target))
-            }
+            Some(Neighbour::Question { sender, target }) if is_question => Some((sender, target)),
             _ => None,
         };
         if let Some((sender, target)) = question {

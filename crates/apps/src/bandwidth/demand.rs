@@ -128,6 +128,11 @@ impl FlowKey {
         }
     }
 
+    /// The addresses of the sender and the receiver, if it is a flow of IP packets.
+    pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        self.ip.map(|(src, dst, _)| (src, dst))
+    }
+
     /// Returns the VLAN of the hosts. Packets with a priority tag are in the VLAN of untagged ones.
     pub fn vlan(&self) -> Option<u16> {
         self.tag.filter(|&vid| vid != 0)

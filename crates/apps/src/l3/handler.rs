@@ -43,6 +43,9 @@ impl SwitchHandler for L3Handler {
         match (ethernet.ether_type(), gateway) {
             (ether_type::ARP, _) => {
                 if let Some(asked) = Headers::parse(packet.data).arp {
+                    if shared.claims_gateway(&asked) {
+                        return switch.consume();
+                    }
                     shared.answer(switch, packet, &asked);
                     self.tell_of_question(switch, packet, &asked);
                 }

@@ -2,6 +2,7 @@
 
 use super::about::{About, Forwards, Service};
 use super::settings::Settings;
+use crate::bandwidth::{self, Bandwidth};
 use crate::ryu::RyuApps;
 use std::sync::Arc;
 use urtica_controller::{Named, Program};
@@ -24,6 +25,8 @@ pub struct Services {
     pub provisioner: Option<Provisioner>,
     /// The shortest paths between switches.
     pub routes: Option<Routes>,
+    /// The reservations of bandwidth, if `bandwidth` runs.
+    pub bandwidth: Option<Bandwidth>,
     /// The replacements of Ryu's REST applications; each reports whether it runs.
     pub ryu: RyuApps,
 }
@@ -128,6 +131,9 @@ impl Setup {
         for service in &reasons.services {
             self.use_service(*service);
         }
+        if about.name == bandwidth::ROW.name() {
+            self.services.bandwidth = self.running.bandwidth.take();
+        }
         self.keep(app);
         Ok(true)
     }
@@ -155,6 +161,11 @@ impl Setup {
                 settings: None,
             }),
         }
+    }
+
+    /// Shows the program's reservations to others.
+    pub fn show_bandwidth(&mut self, bandwidth: Bandwidth) {
+        self.services.bandwidth = Some(bandwidth);
     }
 
     /// Returns `true` if the user requested this program, before or after the one being added.
@@ -222,13 +233,14 @@ impl Setup {
     }
 
     /// Adds the neighbour proxy, unless a program with gateways was named: then hosts send requests for gateways, which are
-    /// unknown to the proxy, and must not resolve hosts of other subnets.
-    pub fn answer_for_hosts(&mut self) {
+    /// unknown to the proxy, and must not resolve hosts of other subnets. Returns whether it was added.
+    pub fn answer_for_hosts(&mut self) -> bool {
         let has_gateways = self.has_gateways();
         self.reasons.has_gateways = Some(has_gateways);
         if !has_gateways {
             self.neighbour_proxy();
         }
+        !has_gateways
     }
 
     fn has_gateways(&self) -> bool {

@@ -4,17 +4,21 @@ use crate::bandwidth::{PacketsTo, datagram};
 use crate::elephants::{fat_tree_with, throughput};
 use crate::l3::{CONFIG, in_subnets, listen};
 use crate::security::syn;
-use crate::support::{hold, inject, ms, net_of_plan, options};
+use crate::support::{frame, hold, inject, ms, net_of_plan, options};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 use std::time::Duration;
 use tempfile::TempDir;
 use urtica_apps::Options;
 use urtica_controller::Controller;
 use urtica_net::simulate::{Programs, Scenario};
-use urtica_net::{Datagrams, Net};
-use urtica_wire::Version;
+use urtica_net::watch::{Event, Violation, Watcher};
+use urtica_net::{Datagrams, End, HostId, Net};
+use urtica_wire::packet::{Arp, Headers, arp, ether_type};
+use urtica_wire::{MacAddr, Version};
 
 /// Routers in networks of all topologies, behind each of the filters.
 const WATCHED: &[&str] = &[
@@ -125,6 +129,61 @@ fn hosts_of_all_subnets_reach_each_other_after_random_faults() {
         net.run_for(Duration::from_secs(15));
         all_reach(&mut net, &told("with another controller"));
     }
+}
+
+/// The addresses that one host is told to be at another's MAC address.
+struct Claims {
+    to: HostId,
+    mac: MacAddr,
+    addresses: Rc<RefCell<Vec<Ipv4Addr>>>,
+}
+
+impl Watcher for Claims {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
+        if let Event::Arrived(_, End::Host(host), bytes) = *event {
+            let claim = Headers::parse(bytes).arp;
+            let claim = claim.filter(|claim| host == self.to && claim.sha == self.mac);
+            self.addresses
+                .borrow_mut()
+                .extend(claim.map(|claim| claim.spa));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn forged_addresses_reach_no_host_beside_gateways() {
+    let (_folder, options) = options_of_all(CONFIG);
+    let mut net = ring(&["l3", "routing"], &options);
+    all_reach(&mut net, "before");
+    let [victim, liar] = ["h1", "h4"].map(|name| net.host(name).unwrap());
+    let [(to, to_ipv4), (mac, own)] = [victim, liar].map(|host| net.host_addresses(host).unwrap());
+    let addresses = Rc::default();
+    let claims = Claims {
+        to: victim,
+        mac,
+        addresses: Rc::clone(&addresses),
+    };
+    net.watch(claims);
+    let (host, gateway) = ([10, 0, 2, 2].into(), [10, 0, 1, 254].into());
+    for address in [host, gateway, own] {
+        for dst in [to, MacAddr::BROADCAST] {
+            let reply = Arp {
+                op: arp::REPLY,
+                sha: mac,
+                spa: address,
+                tha: to,
+                tpa: to_ipv4,
+            };
+            let mut payload = Vec::new();
+            reply.write(&mut payload);
+            let frame = frame(mac.to_u64(), dst.to_u64(), ether_type::ARP, &payload);
+            net.send_frame(liar, &frame).unwrap();
+            net.run_for(ms(200));
+        }
+    }
+    assert_eq!(*addresses.borrow(), [own, own]);
+    all_reach(&mut net, "after");
 }
 
 /// The gateway is no host, so no bandwidth can be reserved for the flow.

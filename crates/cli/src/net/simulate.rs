@@ -1,6 +1,7 @@
 //! `urtica net simulate`: random networks, random faults, and the properties that must hold.
 
 mod programs;
+mod reservations;
 
 use crate::log::log_to_stderr;
 use crate::say::{PipedOutput, say, say_bare};

@@ -1,11 +1,11 @@
 //! Hosts: their frames, their timers, and their counters.
 
 use super::{Net, NetError};
-use crate::HostId;
 use crate::frame::Frame;
 use crate::host::HostCounters;
 use crate::kernel::{Due, to_ns};
-use std::net::Ipv4Addr;
+use crate::{HostId, LinkId};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use urtica_wire::MacAddr;
@@ -34,6 +34,24 @@ impl Net {
         self.check_host(host)?;
         let host = &self.hosts[host.place()].host;
         Ok((host.mac(), host.ipv4()))
+    }
+
+    /// A host's link-local address.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub(crate) fn host_ipv6(&self, host: HostId) -> Result<Ipv6Addr, NetError> {
+        self.check_host(host)?;
+        Ok(self.hosts[host.place()].host.ipv6())
+    }
+
+    /// A host's link.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub(crate) fn host_link(&self, host: HostId) -> Result<LinkId, NetError> {
+        self.check_host(host)?;
+        Ok(self.hosts[host.place()].link)
     }
 
     /// Stops all pings and flows: hosts answer, and send nothing on their own.

@@ -5,6 +5,7 @@ use crate::HostId;
 use crate::host::{ANSWER_WITHIN, PingReport};
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The interval between requests.
@@ -187,12 +188,28 @@ impl Net {
     pub fn start_ping(&mut self, from: HostId, to: HostId, count: u32) -> Result<PingId, NetError> {
         self.check_host(from)?;
         self.check_host(to)?;
-        let now = self.now();
         let dst = &self.hosts[to.place()].host;
         let dst = match self.pings_over_ipv6 {
             true => dst.ipv6().into(),
             false => dst.ipv4().into(),
         };
+        self.start_ping_to(from, dst, count)
+    }
+
+    /// Whether new pings use IPv6.
+    pub(crate) fn pings_use_ipv6(&self) -> bool {
+        self.pings_over_ipv6
+    }
+
+    /// Like [`Net::start_ping`], to any address.
+    pub(crate) fn start_ping_to(
+        &mut self,
+        from: HostId,
+        dst: IpAddr,
+        count: u32,
+    ) -> Result<PingId, NetError> {
+        self.check_host(from)?;
+        let now = self.now();
         let host = &mut self.hosts[from.place()].host;
         let identifier = host.start_ping(dst, count, INTERVAL, now);
         self.wake_host(from);

@@ -7,7 +7,7 @@ use crate::kernel::{Due, to_ns};
 use crate::watch::Event;
 use std::time::Duration;
 use urtica_switch::Switch;
-use urtica_wire::DatapathId;
+use urtica_wire::{DatapathId, Version};
 
 /// A switch's tick interval.
 const TICK: Duration = Duration::from_millis(100);
@@ -58,6 +58,11 @@ impl Net {
         self.check_switch(switch)?;
         let powered = self.nodes[switch.place()].powered.as_mut();
         Ok(powered.map(|powered| &mut powered.switch))
+    }
+
+    /// Whether the switches speak this version, among others.
+    pub(crate) fn speaks(&self, version: Version) -> bool {
+        self.config.switch.versions.contains(&version)
     }
 
     /// Switches a switch off: its tables, buffered packets and connection are lost, and its links go down.

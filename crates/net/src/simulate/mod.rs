@@ -36,7 +36,7 @@ mod scenario;
 pub use faults::{FaultKind, NoSuchItem, NoSuchKind, ScheduleItem};
 pub use minimise::{Minimised, minimise};
 pub use planted::{NoSuchBug, PlantedBug};
-pub use scenario::{Check, Denied, Faults, FloodBound, Programs, Scenario};
+pub use scenario::{Check, Denied, Faults, FloodBound, Programs, Refused, Scenario};
 
 use crate::tracer::Tracer;
 use crate::{Net, digest::Digest};

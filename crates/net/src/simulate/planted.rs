@@ -3,14 +3,16 @@
 //! **How.** Each is a [`Program`] added to the controller before the others: it hides messages from them, or acts in
 //! addition to them. So no program contains a bug, and a bug can be planted into any set of programs.
 
+mod spoilt;
+
+use parking_lot::Mutex;
+use spoilt::{Shared, Spoilt};
 use std::fmt;
 use std::str::FromStr;
-use urtica_controller::{EntryOptions, Program, Stage, Switch, SwitchHandler, SwitchInfo};
-use urtica_wire::{
-    Action, MacAddr, Match, PacketIn, PortConfig, PortNo, PortReason, PortState, PortStatus,
-};
+use std::sync::Arc;
+use urtica_controller::{Program, Stage, SwitchHandler, SwitchInfo};
 
-/// A bug to plant: pass it to [`Controller::program`](urtica_controller::Controller::program) before all others.
+/// A bug to plant: see [`PlantedBug::plant`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlantedBug {
@@ -22,6 +24,16 @@ pub enum PlantedBug {
     FloodEverywhere,
     /// Senders are counted, each by a harmless entry without a time-out, which stays.
     ForgottenEntries,
+    /// Datagrams from one subnet to another, which have a demand, are dropped, and nobody is told.
+    DropReserved,
+    /// Whoever claimed an address last, by an ARP reply or a neighbour advertisement, gets what is sent to it.
+    BelieveReplies,
+    /// A host that requests many addresses is dropped for a minute, also if others have provoked it.
+    BlameProvoked,
+    /// All hosts together have a budget of packets that are handled in a second.
+    SharedBudget,
+    /// All hosts share a table, in which no port has a share. Packets to hosts for which it has no space are flooded.
+    SharedTable,
 }
 
 /// The error for an unknown name of a bug.
@@ -34,11 +46,25 @@ pub struct NoSuchBug {
 
 impl PlantedBug {
     /// All bugs.
-    pub const ALL: [Self; 3] = [
+    pub const ALL: [Self; 8] = [
         Self::IgnorePortDown,
         Self::FloodEverywhere,
         Self::ForgottenEntries,
+        Self::DropReserved,
+        Self::BelieveReplies,
+        Self::BlameProvoked,
+        Self::SharedBudget,
+        Self::SharedTable,
     ];
+
+    /// Creates the program with this bug: pass it to [`Controller::program`](urtica_controller::Controller::program) before
+    /// all others.
+    pub fn plant(self) -> impl Program + use<> {
+        Plant {
+            bug: self,
+            shared: Arc::default(),
+        }
+    }
 
     /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
@@ -46,6 +72,11 @@ impl PlantedBug {
             Self::IgnorePortDown => "ignore-port-down",
             Self::FloodEverywhere => "flood-everywhere",
             Self::ForgottenEntries => "forgotten-entries",
+            Self::DropReserved => "drop-reserved",
+            Self::BelieveReplies => "believe-replies",
+            Self::BlameProvoked => "blame-provoked",
+            Self::SharedBudget => "shared-budget",
+            Self::SharedTable => "shared-table",
         }
     }
 
@@ -57,6 +88,13 @@ impl PlantedBug {
                 "broadcasts are output to all ports, not along the spanning tree"
             }
             Self::ForgottenEntries => "an entry for each sender, without a time-out",
+            Self::DropReserved => "datagrams to another subnet are dropped without a reason",
+            Self::BelieveReplies => "whoever claimed an address last gets its packets",
+            Self::BlameProvoked => {
+                "a host that requests many addresses is dropped, also if provoked"
+            }
+            Self::SharedBudget => "all hosts share one budget of packets a second",
+            Self::SharedTable => "all hosts share one table, in which no port has a share",
         }
     }
 }
@@ -82,49 +120,21 @@ impl FromStr for PlantedBug {
     }
 }
 
-impl Program for PlantedBug {
+/// The program with a bug.
+struct Plant {
+    bug: PlantedBug,
+    shared: Arc<Mutex<Shared>>,
+}
+
+impl Program for Plant {
     fn handler(&self, _info: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        Box::new(*self)
+        Box::new(Spoilt::new(self.bug, Arc::clone(&self.shared)))
     }
 
     /// Before the services, to hide messages from them.
     fn stage(&self) -> Stage {
         Stage::Observe
     }
-}
-
-impl SwitchHandler for PlantedBug {
-    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        match self {
-            Self::FloodEverywhere if packet.eth_dst() == MacAddr::BROADCAST => {
-                switch.forward(packet, PortNo::ALL);
-                switch.consume();
-            }
-            Self::ForgottenEntries => count_sender(switch, packet),
-            _ => {}
-        }
-    }
-
-    fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
-        if *self == Self::IgnorePortDown && is_down(status) {
-            switch.consume();
-        }
-    }
-}
-
-/// Installs an entry that counts a sender's packets and sends them to the controller, as without it; all other entries have
-/// precedence.
-fn count_sender(switch: &mut Switch, packet: &PacketIn) {
-    let sender = Match::any().eth_src(packet.eth_src());
-    let last = EntryOptions::PERMANENT.priority(1);
-    // If the table is full, it has enough of them.
-    let _ = switch.install(sender, &[Action::controller()], last);
-}
-
-fn is_down(status: &PortStatus) -> bool {
-    status.reason == PortReason::Delete
-        || status.port.config.contains(PortConfig::PORT_DOWN)
-        || status.port.state.contains(PortState::LINK_DOWN)
 }
 
 #[cfg(test)]
@@ -139,7 +149,8 @@ mod tests {
         }
         assert_eq!(
             "moths".parse::<PlantedBug>().unwrap_err().to_string(),
-            "there is no bug 'moths' to plant; expected one of: ignore-port-down, flood-everywhere, forgotten-entries"
+            "there is no bug 'moths' to plant; expected one of: ignore-port-down, flood-everywhere, forgotten-entries, \
+             drop-reserved, believe-replies, blame-provoked, shared-budget, shared-table"
         );
     }
 }

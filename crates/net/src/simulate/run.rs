@@ -1,7 +1,7 @@
 //! One run, phase by phase.
 
 use super::faults::{self, Act, Happening, Schedule};
-use super::invariants::{self, Invariant};
+use super::invariants::{self, Faced, Invariant, Resolution};
 use super::{Check, Failure, Report, Scenario, ScheduleItem};
 use crate::digest::Digest;
 use crate::names::Names;
@@ -35,8 +35,8 @@ pub(super) struct Run<'s> {
     reservations: Option<Check>,
     /// The drawn faults and flows.
     items: BTreeSet<ScheduleItem>,
-    /// Whether the network can recover quickly from all faults.
-    is_quick: bool,
+    /// What the invariants have to know of the faults.
+    faced: Faced,
     /// The faults and traffic so far, as text.
     told: Vec<String>,
 }
@@ -63,7 +63,7 @@ impl<'s> Run<'s> {
         draw_hosts(&mut net, scenario, seed);
         let digest = Rc::new(RefCell::new(Digest::new()));
         net.watch(Rc::clone(&digest));
-        let mut invariants = invariants::all(scenario);
+        let mut invariants = invariants::all(scenario, seed);
         invariants
             .iter_mut()
             .for_each(|invariant| invariant.attach(&mut net));
@@ -78,7 +78,7 @@ impl<'s> Run<'s> {
             invariants,
             reservations: None,
             items: BTreeSet::new(),
-            is_quick: true,
+            faced: Faced::default(),
             told: Vec::new(),
         }
     }
@@ -93,9 +93,9 @@ impl<'s> Run<'s> {
         self.start_controller();
         self.pass(CONNECTED_WITHIN)?;
         self.undergo_faults()?;
-        let is_quick = self.is_quick;
-        self.each(|invariant, net| invariant.after_faults(net, is_quick))?;
-        self.each(|invariant, net| invariant.after_recovery(net))?;
+        let faced = std::mem::take(&mut self.faced);
+        self.each(|invariant, net| invariant.after_faults(net, &faced))?;
+        self.each(|invariant, net| invariant.after_recovery(net, &faced))?;
         self.net.stop_flows();
         self.pass(self.scenario.quiescent_after)?;
         self.each(|invariant, net| invariant.when_quiescent(net))?;
@@ -120,11 +120,13 @@ impl<'s> Run<'s> {
         let to = from + self.scenario.fault_time;
         let Scenario { faults, flows, .. } = self.scenario;
         let mut schedule = Schedule::draw(&self.net, self.seed, faults, *flows, from, to);
+        if self.scenario.blocks_offenders {
+            schedule.spare_blocked();
+        }
         if let Some(only) = self.only {
             schedule.keep(only);
         }
-        let mut kinds = schedule.items.values().flatten();
-        self.is_quick = kinds.all(|kind| kind.is_quick());
+        self.faced = Faced::of(&schedule, self.scenario.blocks_offenders);
         self.items = schedule.items.into_keys().collect();
         for Happening { at, item, act } in schedule.happenings {
             self.pass(at.saturating_sub(self.net.now()))?;
@@ -188,11 +190,19 @@ impl<'s> Run<'s> {
             Act::Break(switch) => net.break_connection(switch),
             Act::Stall(switch, time) => net.stall_connection(switch, time),
             Act::Ping(from, to, count) => net.start_ping(from, to, count).map(drop),
+            Act::Resolve(from, to) => net.start_ping(from, to, 1).map(|ping| {
+                let pair = (from, to);
+                self.faced.resolutions.push(Resolution { pair, ping });
+            }),
             Act::Stream(from, to, bytes) => net.start_stream(from, to, bytes).map(drop),
             Act::SendToNobody(..)
             | Act::Sweep(..)
             | Act::MakeUpSenders(..)
-            | Act::SpoofReply { .. } => faults::send(net, &act),
+            | Act::SpoofReply { .. }
+            | Act::Forge { .. }
+            | Act::Provoke(..)
+            | Act::PingNobody(..)
+            | Act::Crowd(..) => faults::send(net, &act),
             Act::Datagrams(from, to, count) => {
                 let flow = Datagrams {
                     count,

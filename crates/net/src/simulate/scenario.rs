@@ -4,6 +4,8 @@ use super::{FaultKind, ScheduleItem};
 use crate::Net;
 use crate::watch::Violation;
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
 use std::time::Duration;
 use urtica_controller::Controller;
 use urtica_topology::spec::{Plan, TopologySpec};
@@ -14,6 +16,9 @@ pub type Check = Box<dyn FnMut(&Net) -> Result<(), Violation>>;
 
 /// Returns `true` for a frame that must not be delivered.
 pub type Denied = fn(&[u8]) -> bool;
+
+/// Returns the reason why the last flow with a demand from one address to another was refused, if it was.
+pub type Refused = Rc<dyn Fn(Ipv4Addr, Ipv4Addr) -> Option<String>>;
 
 /// The choices that a run draws from, and the invariants that must hold in it.
 pub struct Scenario {
@@ -58,8 +63,18 @@ pub struct Scenario {
     pub unknown_flood: Option<FloodBound>,
     /// The requests of a host for unused addresses that the programs relay; `None` if they guarantee nothing.
     pub sweep: Option<FloodBound>,
-    /// Whether the programs drop ARP messages that contradict their knowledge of hosts.
+    /// Whether the programs drop ARP and neighbour discovery messages that contradict their knowledge of hosts.
     pub drops_spoofed_replies: bool,
+    /// Whether hosts that are hostile may be unreachable: since they are blocked, or since what they made up has used up their
+    /// port's share.
+    pub blocks_offenders: bool,
+    /// The time within which a host that is not known answers a ping while another host sweeps; `None` if the programs
+    /// guarantee nothing.
+    pub resolved_within: Option<Duration>,
+    /// Whether the programs keep knowing the hosts at other ports, whatever hosts are made up at one.
+    pub keeps_hosts: bool,
+    /// Tells why a flow with a demand was refused, for programs that reserve for datagrams; `None` for others.
+    pub refused: Option<Refused>,
     /// The maximum number of entries that a switch has during faults; `None` if the programs guarantee nothing.
     pub entries_at_most: Option<usize>,
 }
@@ -160,6 +175,10 @@ impl Scenario {
             unknown_flood: None,
             sweep: None,
             drops_spoofed_replies: false,
+            blocks_offenders: false,
+            resolved_within: None,
+            keeps_hosts: false,
+            refused: None,
             entries_at_most: None,
         }
     }

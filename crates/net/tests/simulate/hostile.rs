@@ -20,14 +20,14 @@ const SWEEP: FloodBound = FloodBound {
 const FLOWS_PER_PORT: usize = 1_024;
 const OTHER_ENTRIES: usize = 100;
 
-fn options() -> Options {
+pub fn options() -> Options {
     let mut options = Options::default();
     options.discovery.secret = Some([0; 32]);
     options
 }
 
 /// A few faults of these kinds.
-fn faults(kinds: &[FaultKind]) -> Faults {
+pub fn faults(kinds: &[FaultKind]) -> Faults {
     let most = if kinds.len() == 1 { 1 } else { 3 };
     Faults {
         most,
@@ -79,7 +79,7 @@ fn routing(options: Options, kinds: &[FaultKind]) -> Scenario {
 }
 
 /// Routing without the neighbour proxy.
-fn unprotected(kinds: &[FaultKind]) -> Scenario {
+pub fn unprotected(kinds: &[FaultKind]) -> Scenario {
     let controller = || {
         let discovery = Discovery::new(DiscoveryConfig {
             secret: Some([0; 32]),

@@ -4,3 +4,4 @@ mod hostile;
 mod minimise;
 mod planted;
 mod seeds;
+mod siege;

@@ -27,7 +27,7 @@ pub fn routing(bug: Option<PlantedBug>) -> Scenario {
     let scenario = Scenario::on_loops(move || {
         let controller = Controller::new();
         let controller = match bug {
-            Some(bug) => controller.program(bug),
+            Some(bug) => controller.program(bug.plant()),
             None => controller,
         };
         let apps = ["discovery", "hosts", "routing"];

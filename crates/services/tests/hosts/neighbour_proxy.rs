@@ -33,9 +33,13 @@ impl SwitchHandler for Passed {
 
 impl Bench {
     fn new(version: Version, length: u64) -> Self {
+        Self::with(version, length, NeighbourProxy::new)
+    }
+
+    fn with(version: Version, length: u64, proxy: fn(&Hosts) -> NeighbourProxy) -> Self {
         let discovery = discovery();
         let hosts = Hosts::new(&discovery, HostsConfig::default());
-        let proxy = NeighbourProxy::new(&hosts);
+        let proxy = proxy(&hosts);
         let passed = Passed::default();
         let own = passed.clone();
         let controller = Controller::new()
@@ -250,6 +254,33 @@ fn frames_with_addresses_of_other_hosts_are_dropped() {
         assert_eq!(counts.contradicted + counts.answered, forged.len() as u64);
         assert!(counts.contradicted >= 13, "{counts:?}");
     }
+}
+
+#[test]
+fn a_guard_only_drops_frames_with_addresses_of_other_hosts() {
+    let mut bench = Bench::with(Version::Of13, 3, NeighbourProxy::guard);
+    for host in [1, 2, 3] {
+        let at = port(host.into(), 3);
+        bench.send(at, &arp_request(host, 9, None));
+        bench.send(at, &NdFrame::advertisement(host, 0).bytes());
+        bench.send(at, &arp_request(host, 1, None));
+    }
+    let passed = bench.passed();
+    assert_eq!(passed, 9, "later programs see all requests");
+    let forged = forged();
+    for frame in &forged {
+        let delivered = bench.send(port(3, 3), frame);
+        assert!(ports(&delivered).iter().all(|at| *at == port(1, 3)));
+        // The owner answers a probe, and keeps its address.
+        bench.send(port(1, 3), &arp_reply(1, HostsConfig::default().our_mac));
+        bench.net.advance(Duration::from_secs(2));
+    }
+    assert_eq!(bench.passed(), passed);
+    let expected = NeighbourProxyCounts {
+        contradicted: forged.len() as u64,
+        ..NeighbourProxyCounts::default()
+    };
+    assert_eq!(bench.proxy.counts(), expected);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! that denies the hosts' datagrams, and three subnets for the hosts.
 
 use super::super::{with_apps, with_services};
+use super::reservations::Reservations;
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ use urtica_wire::packet::{Headers, ip_proto};
 /// Hosts' datagrams, which go to this port, are denied, and everything else is allowed.
 const FIREWALL_RULES: &str = "deny udp,tp_dst=5001\ndefault allow\n";
 
-/// Three subnets. Hosts of these networks treat everybody as a neighbour, so the gateways answer for all remote addresses.
+/// Three subnets, and a large one without hosts. Hosts of these networks treat everybody as a neighbour, so the gateways answer for
+/// all remote addresses.
 const L3_CONFIG: &str = r#"proxy_arp = true
 
 [[interface]]
@@ -33,6 +35,10 @@ mac = "02:00:00:00:02:fe"
 [[interface]]
 address = "10.0.3.254/24"
 mac = "02:00:00:00:03:fe"
+
+[[interface]]
+address = "10.16.255.254/16"
+mac = "02:00:00:00:04:fe"
 "#;
 
 /// The demand of hosts' datagrams.
@@ -40,6 +46,9 @@ const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
 
 /// The time within which routing recovers from what is reported to it.
 const ROUTED_WITHIN: Duration = Duration::from_secs(2);
+
+/// The time within which a host is found: the requests of `l3`, and the round trip.
+const RESOLVED_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// The default limit of packets to unknown hosts from a port.
 const UNKNOWN_FLOOD: FloodBound = FloodBound {
@@ -82,17 +91,20 @@ pub(super) fn scenario(
     let (_, services) = with_services(Controller::new(), apps, &options)?;
     let has_loops = has_loops.unwrap_or(services.discovery.is_some());
     let names = apps.to_vec();
+    let reservations = Reservations::default();
+    let refused = has("bandwidth").then(|| reservations.refused());
     let programs = move || {
         // The files exist as long as controllers are made.
         let Files(_folder) = &files;
         let controller = match bug {
-            Some(bug) => Controller::new().program(bug),
+            Some(bug) => Controller::new().program(bug.plant()),
             None => Controller::new(),
         };
+        let (controller, services) =
+            with_services(controller, &names, &options).expect("they were put together before");
         Programs {
-            controller: with_apps(controller, &names, &options)
-                .expect("they were put together before"),
-            reservations: None,
+            controller,
+            reservations: reservations.of(&services),
         }
     };
     let mut scenario = match has_loops {
@@ -110,7 +122,12 @@ pub(super) fn scenario(
     scenario.unknown_flood = unknown_flood;
     let has_proxy = has("routing") && services.neighbour_proxy.is_some();
     scenario.sweep = has_proxy.then_some(SWEEP);
-    scenario.drops_spoofed_replies = has_proxy;
+    scenario.drops_spoofed_replies = has("routing");
+    scenario.refused = refused;
+    // Between subnets, hosts are not reached by floods: what a port makes up may keep its own host unknown.
+    scenario.blocks_offenders = has("security") || has("l3");
+    scenario.resolved_within = has("routing").then_some(RESOLVED_WITHIN);
+    scenario.keeps_hosts = !has("hub");
     scenario.entries_when_quiescent += standing_entries(apps);
     if has("l3") && !is_given {
         scenario.arrange = Some(put_into_subnets);

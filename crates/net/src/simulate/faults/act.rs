@@ -1,5 +1,6 @@
 //! Actions of a schedule, and their descriptions.
 
+use super::forgery::Forgery;
 use crate::names::Names;
 use crate::{HostId, LinkId, LostEnd, SwitchId};
 use std::ops::Range;
@@ -46,9 +47,47 @@ pub(in crate::simulate) enum Act {
         victim: HostId,
         owner: HostId,
     },
+    /// The first host claims an address; the owner itself does so to announce it.
+    Forge {
+        liar: HostId,
+        victim: HostId,
+        owner: HostId,
+        form: Forgery,
+    },
+    /// The first host pings the second, from IP addresses with these numbers.
+    Provoke(HostId, HostId, Range<u32>),
+    /// The host pings the addresses with these numbers, which nobody has.
+    PingNobody(HostId, Range<u32>),
+    /// The first host pings the second, which is to be resolved.
+    Resolve(HostId, HostId),
+    /// Hosts with these numbers appear at the first host's port, and send something to the second.
+    Crowd(HostId, HostId, Range<u32>),
 }
 
 impl Act {
+    /// Returns the host that does what a network may block.
+    pub fn offender(&self) -> Option<HostId> {
+        match *self {
+            Self::Forge { liar, owner, .. } => (liar != owner).then_some(liar),
+            Self::SpoofReply { liar, .. } => Some(liar),
+            Self::SendToNobody(host, _)
+            | Self::Sweep(host, _)
+            | Self::MakeUpSenders(host, ..)
+            | Self::Provoke(host, ..)
+            | Self::PingNobody(host, _)
+            | Self::Crowd(host, ..) => Some(host),
+            _ => None,
+        }
+    }
+
+    /// Returns the host whose address another one claims.
+    pub fn defender(&self) -> Option<HostId> {
+        match *self {
+            Self::Forge { owner, .. } | Self::SpoofReply { owner, .. } => Some(owner),
+            _ => None,
+        }
+    }
+
     /// Describes the action.
     pub fn description(&self, names: &Names) -> String {
         match *self {
@@ -154,6 +193,45 @@ impl Act {
                 names.host(liar),
                 names.host(victim),
                 names.host(owner)
+            ),
+            Self::Forge {
+                liar,
+                victim,
+                owner,
+                form,
+            } => format!(
+                "{} tells {} by {form} that it has the address of {}",
+                names.host(liar),
+                if form.is_for_all() {
+                    "all"
+                } else {
+                    names.host(victim)
+                },
+                names.host(owner)
+            ),
+            Self::Provoke(from, to, ref numbers) => format!(
+                "{} pings {} from {} made-up addresses",
+                names.host(from),
+                names.host(to),
+                numbers.len()
+            ),
+            Self::PingNobody(host, ref numbers) => format!(
+                "{} pings {} addresses that nobody has",
+                names.host(host),
+                numbers.len()
+            ),
+            Self::Resolve(from, to) => {
+                format!(
+                    "{} pings {} for the first time",
+                    names.host(from),
+                    names.host(to)
+                )
+            }
+            Self::Crowd(host, to, ref numbers) => format!(
+                "{} hosts appear at the port of {} and send something to {}",
+                numbers.len(),
+                names.host(host),
+                names.host(to)
             ),
             Self::Ping(from, to, count) => format!(
                 "{} pings {} {count} times",

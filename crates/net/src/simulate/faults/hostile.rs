@@ -3,14 +3,18 @@
 use super::Act;
 use crate::{HostId, Net, NetError};
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use urtica_wire::MacAddr;
-use urtica_wire::packet::{Arp, Ethernet, arp, ether_type};
+use urtica_wire::packet::{Arp, Ethernet, Icmpv4, Ipv4, Vlan, arp, ether_type, icmpv4, ip_proto};
 
 /// The first made-up MAC address; no host of a network has one of these.
 const FIRST_MAC: u64 = 0x0200_9900_0000;
 
 /// The first made-up IPv4 address.
 const FIRST_IPV4: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 0);
+
+/// The first address that hosts ping although nobody has it: in networks with subnets, one of these contains it.
+const FIRST_ABSENT: Ipv4Addr = Ipv4Addr::new(10, 16, 0, 1);
 
 /// The type of frames without a protocol (IEEE 802's local experimental Ethertype 1).
 const EXPERIMENTAL: u16 = 0x88b5;
@@ -27,8 +31,7 @@ pub(in crate::simulate) fn send(net: &mut Net, act: &Act) -> Result<(), NetError
         Act::Sweep(host, ref numbers) => {
             let (mac, ipv4) = net.host_addresses(host)?;
             for number in numbers.clone() {
-                let absent = Ipv4Addr::from_bits(FIRST_IPV4.to_bits() + number);
-                let request = Arp::request(mac, ipv4, absent);
+                let request = Arp::request(mac, ipv4, made_up_ipv4(number));
                 send_arp(net, host, MacAddr::BROADCAST, &request)?;
             }
         }
@@ -57,9 +60,71 @@ pub(in crate::simulate) fn send(net: &mut Net, act: &Act) -> Result<(), NetError
             };
             send_arp(net, liar, tha, &reply)?;
         }
+        Act::Forge {
+            liar,
+            victim,
+            owner,
+            form,
+        } => form.send(net, liar, victim, owner)?,
+        Act::Provoke(host, to, ref numbers) => provoke(net, host, to, numbers.clone())?,
+        Act::PingNobody(host, ref numbers) => {
+            for number in numbers.clone() {
+                let absent = Ipv4Addr::from_bits(FIRST_ABSENT.to_bits() + number);
+                net.start_ping_to(host, absent.into(), 1)?;
+            }
+        }
+        Act::Crowd(host, to, ref numbers) => crowd(net, host, to, numbers.clone())?,
         _ => {}
     }
     Ok(())
+}
+
+/// Pings a host from addresses that nobody has.
+fn provoke(net: &mut Net, host: HostId, to: HostId, numbers: Range<u32>) -> Result<(), NetError> {
+    let (src, _) = net.host_addresses(host)?;
+    let (dst, dst_ipv4) = net.host_addresses(to)?;
+    let request = Icmpv4 {
+        icmp_type: icmpv4::ECHO_REQUEST,
+        icmp_code: 0,
+        rest: [0; 4],
+    };
+    let mut icmp = Vec::new();
+    request.write(&mut icmp, &[0x55; 56]);
+    for number in numbers {
+        let ip = Ipv4::new(made_up_ipv4(number), dst_ipv4, ip_proto::ICMPV4);
+        send_tagged(net, host, dst, src, ether_type::IPV4, |frame| {
+            // It is short enough.
+            let _ = ip.write(frame, &icmp);
+        })?;
+    }
+    Ok(())
+}
+
+/// Sends something from made-up hosts to a host. Every other one has an address, too, and tells it by an ARP reply about which
+/// its receiver has not asked.
+fn crowd(net: &mut Net, host: HostId, to: HostId, numbers: Range<u32>) -> Result<(), NetError> {
+    let (dst, _) = net.host_addresses(to)?;
+    for number in numbers {
+        let src = made_up(number);
+        let reply = Arp {
+            op: arp::REPLY,
+            sha: src,
+            spa: made_up_ipv4(number),
+            tha: dst,
+            tpa: Ipv4Addr::UNSPECIFIED,
+        };
+        match number % 2 {
+            0 => send_tagged(net, host, dst, src, EXPERIMENTAL, |_| {})?,
+            _ => send_tagged(net, host, dst, src, ether_type::ARP, |frame| {
+                reply.write(frame);
+            })?,
+        }
+    }
+    Ok(())
+}
+
+fn made_up_ipv4(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(FIRST_IPV4.to_bits() + number)
 }
 
 fn made_up(number: u32) -> MacAddr {
@@ -90,4 +155,28 @@ fn send_from(
     header.write(&mut frame);
     write(&mut frame);
     net.send_frame(host, &frame)
+}
+
+/// Sends a frame in the host's VLAN.
+pub(super) fn send_tagged(
+    net: &mut Net,
+    host: HostId,
+    dst: MacAddr,
+    src: MacAddr,
+    ether_type: u16,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), NetError> {
+    let Some(vid) = net.vlan(host)? else {
+        return send_from(net, host, dst, src, ether_type, write);
+    };
+    send_from(net, host, dst, src, ether_type::VLAN, |frame| {
+        let tag = Vlan {
+            pcp: 0,
+            cfi: false,
+            vid,
+            ether_type,
+        };
+        tag.write(frame);
+        write(frame);
+    })
 }

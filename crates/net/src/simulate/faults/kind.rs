@@ -55,6 +55,14 @@ pub enum FaultKind {
     MadeUpSenders,
     /// A host sends another ARP replies with a third one's address.
     SpoofedReplies,
+    /// A host claims the address of another, by ARP replies or neighbour advertisements, to one host or to all.
+    ForgedNeighbours,
+    /// A host pings another with hundreds of made-up senders, so that the other requests their addresses.
+    Provocation,
+    /// A host pings thousands of addresses that nobody has, while another host pings one that is not known yet.
+    ContendedSweep,
+    /// Thousands of made-up hosts appear at one port, and then a host elsewhere.
+    CrowdedPort,
 }
 
 /// There is no kind of fault with this name.
@@ -97,10 +105,24 @@ impl FaultKind {
         Self::Sweep,
         Self::MadeUpSenders,
         Self::SpoofedReplies,
+        Self::ForgedNeighbours,
+        Self::Provocation,
+        Self::ContendedSweep,
+        Self::CrowdedPort,
     ];
 
     fn accidents_and_hostile() -> impl Iterator<Item = Self> {
         Self::ALL.iter().chain(Self::HOSTILE).copied()
+    }
+
+    /// Whether this is an accident, which may interrupt hosts' traffic while it lasts.
+    pub(in crate::simulate) fn is_accident(self) -> bool {
+        !Self::HOSTILE.contains(&self)
+    }
+
+    /// Whether a host appears that the programs do not know.
+    pub(super) fn has_newcomer(self) -> bool {
+        matches!(self, Self::ContendedSweep | Self::CrowdedPort)
     }
 
     /// Returns `true` if the network is notified when the fault is over, so that it can recover at once. After others,
@@ -145,6 +167,10 @@ impl FaultKind {
             Self::Sweep => "sweep",
             Self::MadeUpSenders => "made-up-senders",
             Self::SpoofedReplies => "spoofed-replies",
+            Self::ForgedNeighbours => "forged-neighbours",
+            Self::Provocation => "provocation",
+            Self::ContendedSweep => "contended-sweep",
+            Self::CrowdedPort => "crowded-port",
         }
     }
 }

@@ -4,10 +4,12 @@
 //! changing the others.
 
 mod act;
+mod forgery;
 mod hostile;
 mod item;
 mod kind;
 mod malformed;
+mod siege;
 
 pub(super) use act::Act;
 pub(super) use hostile::send;
@@ -49,6 +51,8 @@ pub(super) struct Schedule {
     pub lasting: Vec<(ScheduleItem, LinkId)>,
     /// When all faults are over.
     pub end: Duration,
+    /// The fault with which an unknown host appears: only one, since its link is cut for that.
+    newcomer: Option<ScheduleItem>,
 }
 
 impl Schedule {
@@ -66,8 +70,11 @@ impl Schedule {
             items: BTreeMap::new(),
             lasting: Vec::new(),
             end: to,
+            newcomer: None,
         };
         let kinds = swarm(seed, &faults.kinds);
+        let has_newcomer = kinds.iter().any(|kind| kind.has_newcomer());
+        let newcomer = has_newcomer.then(|| draw_newcomer(net, seed));
         let count = Draw::of(seed, "faults").within(0..=faults.most as u64);
         let faults = (0..count as usize).filter_map(|number| {
             let kind = kind_of(seed, number, &kinds)?;
@@ -82,6 +89,7 @@ impl Schedule {
                 from,
                 to,
                 item,
+                newcomer,
                 schedule: &mut schedule,
             };
             match kind {
@@ -116,6 +124,30 @@ impl Schedule {
         }
     }
 
+    /// Returns the hosts that do what a network may block.
+    pub fn offenders(&self) -> BTreeSet<HostId> {
+        let happenings = self.happenings.iter();
+        happenings
+            .filter_map(|happening| happening.act.offender())
+            .collect()
+    }
+
+    /// Leaves out claims to the addresses of hosts that are hostile in other faults: if they are blocked for that, they do not
+    /// defend their addresses.
+    pub fn spare_blocked(&mut self) {
+        let offenders = self.offenders();
+        self.happenings.retain(|happening| {
+            let defender = happening.act.defender();
+            defender.is_none_or(|defender| !offenders.contains(&defender))
+        });
+    }
+
+    /// Whether any fault interrupts hosts' traffic.
+    pub fn has_accidents(&self) -> bool {
+        let mut kinds = self.items.values().flatten();
+        kinds.any(|kind| kind.is_accident() && *kind != FaultKind::FullTable)
+    }
+
     /// Keeps only these. The end stays unchanged: later draws must not depend on the items left out.
     pub fn keep(&mut self, only: &BTreeSet<ScheduleItem>) {
         self.items.retain(|item, _| only.contains(item));
@@ -137,6 +169,13 @@ fn kind_of(seed: u64, number: usize, kinds: &[FaultKind]) -> Option<FaultKind> {
     kinds.iter().max_by_key(height).copied()
 }
 
+/// The host that appears in faults with an unknown host. No other host claims its address: while its link is cut, it does not
+/// defend it.
+fn draw_newcomer(net: &Net, seed: u64) -> HostId {
+    let mut draw = Draw::of(seed, "newcomer");
+    HostId(draw.below(net.hosts().len() as u64) as u32)
+}
+
 /// A fault or flow being drawn.
 struct Drawing<'a> {
     net: &'a Net,
@@ -144,6 +183,7 @@ struct Drawing<'a> {
     from: Duration,
     to: Duration,
     item: ScheduleItem,
+    newcomer: Option<HostId>,
     schedule: &'a mut Schedule,
 }
 
@@ -267,6 +307,10 @@ impl Drawing<'_> {
                 }
             }
             FaultKind::SpoofedReplies => self.spoof(at),
+            FaultKind::ForgedNeighbours => self.forge(at),
+            FaultKind::Provocation => self.provoke(at),
+            FaultKind::ContendedSweep => self.sweep_against_others(at),
+            FaultKind::CrowdedPort => self.crowd(at),
             FaultKind::ClockJump => {
                 let whose = self.draw.below(2).eq(&0).then(|| self.switch());
                 let by = self.lasting(Duration::from_millis(10), Duration::from_secs(60));
@@ -286,7 +330,7 @@ impl Drawing<'_> {
     /// The owner is known, and then another host claims its address.
     fn spoof(&mut self, at: Duration) {
         let (liar, victim, owner) = (self.host(), self.host(), self.host());
-        if liar == victim || victim == owner || owner == liar {
+        if liar == victim || victim == owner || owner == liar || Some(owner) == self.newcomer {
             return;
         }
         self.put(at, Act::Announce(owner));

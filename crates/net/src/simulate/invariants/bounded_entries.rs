@@ -1,6 +1,6 @@
 //! A hostile host does not fill flow tables.
 
-use super::Invariant;
+use super::{Faced, Invariant};
 use crate::Net;
 use crate::simulate::Scenario;
 
@@ -18,7 +18,7 @@ impl Invariant for BoundedEntries {
         "no host fills the tables of switches"
     }
 
-    fn after_faults(&mut self, net: &mut Net, _quick: bool) -> Result<(), String> {
+    fn after_faults(&mut self, net: &mut Net, _faced: &Faced) -> Result<(), String> {
         let Some(most) = self.0 else { return Ok(()) };
         for switch in net.switches() {
             let looked_at = net.switch_mut(switch).map_err(|error| error.to_string())?;

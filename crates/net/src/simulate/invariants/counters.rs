@@ -2,7 +2,7 @@
 //!
 //! A frame sent into a link arrives or is lost, and after recovery a switch's ports count the frames of their links.
 
-use super::Invariant;
+use super::{Faced, Invariant};
 use crate::names::Names;
 use crate::{End, LinkCounters, LinkId, Net};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl Invariant for Counters {
         "counters add up"
     }
 
-    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net, _faced: &Faced) -> Result<(), String> {
         self.before = carried(net)?;
         Ok(())
     }
@@ -160,7 +160,9 @@ mod tests {
     #[test]
     fn links_and_ports_count_the_same_traffic() {
         let (mut net, mut counters) = (net(), Counters::default());
-        counters.after_recovery(&mut net).unwrap();
+        counters
+            .after_recovery(&mut net, &Faced::default())
+            .unwrap();
         assert!(net.ping_all().unwrap().is_complete());
         net.run_for(Duration::from_secs(1));
         counters.when_quiescent(&mut net).unwrap();
@@ -179,7 +181,9 @@ mod tests {
         while net.waiting_at(s1, port_no) == 0 {
             net.run_for(Duration::from_nanos(100));
         }
-        counters.after_recovery(&mut net).unwrap();
+        counters
+            .after_recovery(&mut net, &Faced::default())
+            .unwrap();
         net.run_for(Duration::from_secs(1));
         counters.when_quiescent(&mut net).unwrap();
     }
@@ -187,7 +191,9 @@ mod tests {
     #[test]
     fn finds_a_frame_that_no_link_has_carried() {
         let (mut net, mut counters) = (net(), Counters::default());
-        counters.after_recovery(&mut net).unwrap();
+        counters
+            .after_recovery(&mut net, &Faced::default())
+            .unwrap();
         let switch = net.switch("s1").unwrap();
         net.deliver_to_switch(switch, 0, vec![0; 60]).unwrap();
         net.run_for(Duration::from_secs(1));

@@ -4,7 +4,7 @@
 //! of a fault, unless the programs guarantee that it never does; but no frame loops for longer than the network has time to
 //! recover, and after recovery none loops at all.
 
-use super::Invariant;
+use super::{Faced, Invariant};
 use crate::names::Names;
 use crate::simulate::Scenario;
 use crate::simulate::faults::LONGEST_SILENCE;
@@ -57,7 +57,7 @@ impl Invariant for NoLoops {
         net.watch(Rc::clone(&self.0));
     }
 
-    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net, _faced: &Faced) -> Result<(), String> {
         self.0.borrow_mut().forbidden_from.get_or_insert(net.now());
         Ok(())
     }

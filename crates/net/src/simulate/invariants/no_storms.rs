@@ -3,7 +3,7 @@
 //! A flooded frame is in each link once. There are never many more copies in flight, and no host receives more copies than
 //! the scenario permits during faults, or more than one after recovery.
 
-use super::Invariant;
+use super::{Faced, Invariant};
 use crate::names::Names;
 use crate::simulate::Scenario;
 use crate::simulate::faults::LONGEST_SILENCE;
@@ -64,7 +64,7 @@ impl Invariant for NoStorms {
         net.watch(Rc::clone(&self.0));
     }
 
-    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
+    fn after_recovery(&mut self, net: &mut Net, _faced: &Faced) -> Result<(), String> {
         self.0.borrow_mut().recovered_at = Some(net.now());
         Ok(())
     }

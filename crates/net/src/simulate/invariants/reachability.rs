@@ -1,9 +1,8 @@
 //! Connected hosts reach each other again soon after the last fault, and always from then on.
 
-use super::Invariant;
+use super::{Faced, Invariant};
 use crate::names::Names;
 use crate::simulate::Scenario;
-use crate::simulate::reality::connected_pairs;
 use crate::{HostId, Net};
 use std::time::Duration;
 
@@ -27,17 +26,17 @@ impl Invariant for Reachability {
         "connected hosts reach each other within a bound after the last fault, and from then on"
     }
 
-    fn after_faults(&mut self, net: &mut Net, quick: bool) -> Result<(), String> {
+    fn after_faults(&mut self, net: &mut Net, faced: &Faced) -> Result<(), String> {
         let end = net.now() + self.within;
-        if let Some(quickly) = self.quickly.filter(|_| quick) {
+        if let Some(quickly) = self.quickly.filter(|_| faced.is_quick) {
             net.run_for(quickly);
-            let pairs = connected_pairs(net);
+            let pairs = faced.connected_pairs(net);
             let left = ping(net, &pairs)?;
             if !left.is_empty() && net.broken().is_none() {
                 return Err(format!("after {quickly:?}, {}", tell(net, &left)));
             }
         }
-        let mut left = connected_pairs(net);
+        let mut left = faced.connected_pairs(net);
         while !left.is_empty() && net.broken().is_none() {
             if net.now() > end {
                 return Err(format!("after {:?}, {}", self.within, tell(net, &left)));
@@ -48,8 +47,8 @@ impl Invariant for Reachability {
         Ok(())
     }
 
-    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
-        let pairs = connected_pairs(net);
+    fn after_recovery(&mut self, net: &mut Net, faced: &Faced) -> Result<(), String> {
+        let pairs = faced.connected_pairs(net);
         let failed = ping(net, &pairs)?;
         match failed.is_empty() {
             true => Ok(()),

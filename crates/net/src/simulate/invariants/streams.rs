@@ -2,9 +2,8 @@
 //!
 //! A stream started during faults continues until its last byte has arrived, in order, once the network has recovered.
 
-use super::Invariant;
+use super::{Faced, Invariant};
 use crate::names::Names;
-use crate::simulate::reality::connected_pairs;
 use crate::{FlowId, HostId, Net};
 use std::time::Duration;
 
@@ -19,8 +18,8 @@ impl Invariant for Streams {
         "streams arrive whole"
     }
 
-    fn after_recovery(&mut self, net: &mut Net) -> Result<(), String> {
-        let pairs = connected_pairs(net);
+    fn after_recovery(&mut self, net: &mut Net, faced: &Faced) -> Result<(), String> {
+        let pairs = faced.connected_pairs(net);
         let mut streams = net.streams();
         streams.retain(|(from, to, ..)| pairs.contains(&(*from, *to)));
         let are_done = |net: &mut Net| streams.iter().all(|stream| is_done(net, stream.3));

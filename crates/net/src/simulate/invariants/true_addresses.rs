@@ -1,4 +1,4 @@
-//! Spoofed ARP messages do not reach hosts.
+//! Spoofed ARP replies and neighbour advertisements do not reach hosts.
 
 use super::Invariant;
 use crate::names::Names;
@@ -6,23 +6,27 @@ use crate::simulate::Scenario;
 use crate::watch::{Event, Violation, Watcher};
 use crate::{End, Net};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use urtica_wire::MacAddr;
-use urtica_wire::packet::Headers;
+use urtica_wire::packet::{Headers, icmpv6};
 
 const SENTENCE: &str = "no host is told that another one's address is a third one's";
 
-/// Checks every ARP message that reaches a host.
+/// Checks every message that reaches a host and maps an address to a MAC address.
 pub(super) struct TrueAddresses {
     is_promised: bool,
 }
 
+#[derive(Default)]
 struct Owners {
     names: Names,
-    macs: BTreeMap<Ipv4Addr, MacAddr>,
+    /// The owners of addresses, with their VLANs.
+    owners: BTreeMap<IpAddr, (MacAddr, Option<u16>)>,
+    /// All hosts. Routers may answer for hosts.
+    macs: BTreeSet<MacAddr>,
 }
 
 impl TrueAddresses {
@@ -42,11 +46,19 @@ impl Invariant for TrueAddresses {
         if !self.is_promised {
             return;
         }
-        let addresses = net.hosts().filter_map(|host| net.host_addresses(host).ok());
-        let owners = Owners {
+        let mut owners = Owners {
             names: Names::of(net),
-            macs: addresses.map(|(mac, ipv4)| (ipv4, mac)).collect(),
+            ..Owners::default()
         };
+        for host in net.hosts() {
+            let addresses = net.host_addresses(host).ok().zip(net.host_ipv6(host).ok());
+            if let Some(((mac, ipv4), ipv6)) = addresses {
+                let owner = (mac, net.vlan(host).ok().flatten());
+                owners.owners.insert(ipv4.into(), owner);
+                owners.owners.insert(ipv6.into(), owner);
+                owners.macs.insert(mac);
+            }
+        }
         net.watch(Rc::new(RefCell::new(owners)));
     }
 }
@@ -56,20 +68,34 @@ impl Watcher for Owners {
         let Event::Arrived(_, end @ End::Host(_), frame) = *event else {
             return Ok(());
         };
-        let Some(arp) = Headers::parse(frame).arp else {
+        let headers = Headers::parse(frame);
+        let Some((address, mac)) = claim(&headers) else {
             return Ok(());
         };
-        match self.macs.get(&arp.spa) {
-            Some(owner) if *owner != arp.sha => Err(Violation::of(
-                SENTENCE,
-                format!(
-                    "{} has received that {} is at {}, not at {owner}",
-                    self.names.end(end),
-                    arp.spa,
-                    arp.sha
-                ),
-            )),
+        let vlan = headers.vlan_id();
+        match self.owners.get(&address) {
+            Some(&(owner, of_vlan))
+                if owner != mac && of_vlan == vlan && self.macs.contains(&mac) =>
+            {
+                Err(Violation::of(
+                    SENTENCE,
+                    format!(
+                        "{} has received that {address} is at {mac}, not at {owner}",
+                        self.names.end(end)
+                    ),
+                ))
+            }
             _ => Ok(()),
         }
     }
+}
+
+/// The address that a frame maps to a MAC address, by ARP or by a neighbour advertisement.
+fn claim(headers: &Headers) -> Option<(IpAddr, MacAddr)> {
+    if let Some(arp) = headers.arp {
+        return Some((arp.spa.into(), arp.sha));
+    }
+    let is_advertisement = headers.icmp_type == Some(icmpv6::NEIGHBOR_ADVERTISEMENT);
+    let target = headers.nd_target.filter(|_| is_advertisement)?;
+    Some((target.into(), headers.nd_tll?))
 }
