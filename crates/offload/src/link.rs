@@ -313,8 +313,9 @@ impl Link {
             return false;
         };
         let seen = self.seen_bytes();
-        // In this order: input that arrives and is passed in between is counted as passed.
-        let has_more = received_bytes(socket).is_ok_and(|received| received > seen);
+        // In this order: input that arrives and is passed in between is counted as passed. The end of the stream counts as a
+        // byte.
+        let has_more = received_bytes(socket).is_ok_and(|received| received > seen + 1);
         let passed = self.shared().owner.passed_bytes();
         has_more && attached.is_in && passed == attached.read
     }
@@ -460,6 +461,12 @@ impl KernelHalf for Link {
                 false => attached.read_aside += count as u64,
             }
         }
+    }
+
+    fn unread(&self) -> u64 {
+        let passed = self.shared().owner.passed_bytes();
+        let read = self.attached.as_ref().map(|attached| attached.read);
+        passed.saturating_sub(read.unwrap_or(passed))
     }
 
     fn note_written(&mut self, count: usize) {
