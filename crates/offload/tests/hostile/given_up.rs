@@ -8,6 +8,7 @@ use crate::{Scene, in_every_form};
 use std::io::{Read, Write};
 use std::time::Duration;
 use urtica_controller::{Running, SessionConfig, Switch, SwitchHandler, SwitchInfo};
+use urtica_offload::DEFAULT_MAX_SWITCHES;
 use urtica_wire::{DatapathId, ErrorCode, Header, Message, PacketIn, Version};
 
 /// Sessions that give up soon.
@@ -21,7 +22,9 @@ fn impatient() -> SessionConfig {
 
 /// Starts an impatient controller.
 fn start_impatient(form: Form) -> Option<Running> {
-    form.start_as(|controller| controller.session(impatient()))
+    form.start_as(DEFAULT_MAX_SWITCHES, |controller| {
+        controller.session(impatient())
+    })
 }
 
 /// It is asked whether it lives, and does not answer: also where the kernel has the start of the message.
@@ -110,7 +113,9 @@ fn a_handler_that_panics_loses_its_switch_and_nothing_else() {
             continue;
         }
         let clumsy = |info: &SwitchInfo| Clumsy(info.datapath_id);
-        let Some(controller) = form.start_as(|controller| controller.program(clumsy)) else {
+        let Some(controller) = form.start_as(DEFAULT_MAX_SWITCHES, |controller| {
+            controller.program(clumsy)
+        }) else {
             return;
         };
         let neighbour = Peer::join(&controller, form, Version::Of13, crate::NEIGHBOUR);

@@ -7,7 +7,9 @@ use std::time::Duration;
 use urtica_apps::L2;
 use urtica_controller::{Controller, Running, SwitchInfo};
 use urtica_offload::ring::RingKernel;
-use urtica_offload::{Driven, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
+use urtica_offload::{
+    DEFAULT_MAX_SWITCHES, Driven, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable,
+};
 use urtica_services::{Discovery, DiscoveryConfig, Hosts, HostsConfig};
 
 /// A control program.
@@ -58,12 +60,16 @@ impl Form {
     /// Starts a controller of this form; if the machine does not accept the programs, prints a line, or fails with
     /// CI=true.
     pub fn start(self) -> Option<Running> {
-        self.start_as(|controller| controller)
+        self.start_as(DEFAULT_MAX_SWITCHES, |controller| controller)
     }
 
-    /// Starts it with other settings, or with one more program.
-    pub fn start_as(self, set: impl FnOnce(Controller) -> Controller) -> Option<Running> {
-        let reason = match self.prepare(silent_controller()) {
+    /// Starts it with kernel halves for this number of switches, and with other settings or one more program.
+    pub fn start_as(
+        self,
+        max_switches: u32,
+        set: impl FnOnce(Controller) -> Controller,
+    ) -> Option<Running> {
+        let reason = match self.prepare(silent_controller(), max_switches) {
             Ok(controller) => {
                 let address = "ptcp:0:127.0.0.1".parse().unwrap();
                 let controller = set(controller).listen(address).shards(1);
@@ -78,30 +84,34 @@ impl Form {
     }
 
     /// Adds the program, with a kernel half at once for every switch.
-    fn prepare(self, controller: Controller) -> Result<Controller, Unavailable> {
+    fn prepare(self, controller: Controller, max_switches: u32) -> Result<Controller, Unavailable> {
         let controller = controller.kernel_half_after(Duration::ZERO, 0);
         let controller = match self.mode {
-            "ring" => controller.input_rings(RingKernel::start()?),
+            "ring" => controller.input_rings(RingKernel::start()?.max_switches(max_switches)),
             _ => controller,
         };
         Ok(match self.app {
             App::L2 => match self.kernel_mode() {
                 None => controller.program(l2),
-                Some(mode) => controller.program(LearningSwitch::new(Kernel::start()?).mode(mode)),
+                Some(mode) => {
+                    let kernel = Kernel::start()?.max_switches(max_switches);
+                    controller.program(LearningSwitch::new(kernel).mode(mode))
+                }
             },
             App::Services => {
                 let discovery = Discovery::new(DiscoveryConfig::default());
                 let hosts = Hosts::new(&discovery, HostsConfig::default());
-                let controller = self.drive(controller, &discovery, &hosts)?;
+                let controller = self.drive(controller, &discovery, &hosts, max_switches)?;
                 controller.program(discovery).program(hosts).program(l2)
             }
             App::L3 => {
                 let kernel = self.kernel_mode().map(|mode| {
                     let kernel = RouterKernel::start()?;
-                    Ok::<_, Unavailable>(kernel.mode(mode))
+                    Ok::<_, Unavailable>(kernel.mode(mode).max_switches(max_switches))
                 });
                 let router = Router::of(CONFIG, kernel.transpose()?);
-                let controller = self.drive(controller, &router.discovery, &router.hosts)?;
+                let (discovery, hosts) = (&router.discovery, &router.hosts);
+                let controller = self.drive(controller, discovery, hosts, max_switches)?;
                 router.add_to(controller)
             }
         })
@@ -121,11 +131,12 @@ impl Form {
         controller: Controller,
         discovery: &Discovery,
         hosts: &Hosts,
+        max_switches: u32,
     ) -> Result<Controller, Unavailable> {
         if self.mode != "driven" {
             return Ok(controller);
         }
-        let driven = Driven::start()?;
+        let driven = Driven::start()?.max_switches(max_switches);
         discovery.offload(driven.offload());
         hosts.offload(driven.offload());
         Ok(controller.kernel_halves(driven))
