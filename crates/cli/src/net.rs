@@ -317,17 +317,7 @@ fn has_loops(plan: &Plan) -> bool {
     plan.links.len() >= plan.switches.len()
 }
 
-/// Adds these programs to a controller with fixed keys, so that runs are reproducible.
-fn with_apps(
-    controller: Controller,
-    names: &[String],
-    options: &apps::Options,
-) -> Result<Controller, apps::SetupError> {
-    let (controller, _) = with_services(controller, names, options)?;
-    Ok(controller)
-}
-
-/// Like `with_apps`, with the services that the programs share.
+/// Adds these programs to a controller with fixed keys, so that runs are reproducible; returns the services that they share, too.
 fn with_services(
     controller: Controller,
     names: &[String],

@@ -65,6 +65,12 @@ pub trait KernelHalf: Send {
     /// Notes that the program has read `count` bytes.
     fn note_read(&mut self, count: usize);
 
+    /// Returns the number of bytes that were passed to the program and that it has not read, according to its notes. A socket
+    /// may report the end of the stream before them. Called while the program owns the connection. The default is 0.
+    fn unread(&self) -> u64 {
+        0
+    }
+
     /// Notes that the program has written `count` bytes.
     fn note_written(&mut self, count: usize);
 

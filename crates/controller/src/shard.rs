@@ -24,9 +24,11 @@ use crate::panics::contain_thread;
 use crate::program_list::CurrentPrograms;
 use crate::request::Asker;
 use crate::role::RoleRequest;
+use ending::Ending;
 use slab::Slab;
 use std::collections::HashMap;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_socket::{Event, EventFlags, Poller};
@@ -53,6 +55,9 @@ pub(crate) struct Shard {
     /// The connections on their way into each shard, this one among them.
     queues: Arc<[ConnectionQueue]>,
     connections: Slab<Box<Connection>>,
+    ending: Ending,
+    /// Connections that their peers have closed, until messages of their handlers have been taken from the mailbox.
+    left: Vec<Token>,
     by_token: HashMap<Token, usize>,
     batch: BatchContext,
     /// The buffer of reads.
@@ -86,6 +91,8 @@ impl Shard {
             poller,
             queues,
             connections: Slab::new(),
+            ending: Ending::default(),
+            left: Vec::new(),
             by_token: HashMap::new(),
             batch: BatchContext::new(
                 Vec::with_capacity(OUT_BYTES),
@@ -138,7 +145,7 @@ impl Shard {
                 false => self.drain(drain_timeout),
             }
         });
-        self.close_all();
+        self.close_all(drain_timeout);
         served
     }
 
@@ -162,6 +169,9 @@ impl Shard {
             if self.batch.now >= self.next_tick {
                 self.tick();
             }
+            if self.close_left().is_break() {
+                return Ok(());
+            }
         }
     }
 
@@ -173,10 +183,12 @@ impl Shard {
         counters.busy_ns.add(busy_ns);
         shard.busy_times.add(busy_ns);
         counters.waits.add(1);
-        let timeout = self.next_tick.saturating_duration_since(now);
+        let next = self.ending.next_check(self.next_tick);
+        let timeout = next.saturating_duration_since(now);
         self.poller.wait(events, Some(timeout))?;
         self.batch.now = Instant::now();
         self.batch.now_s = whole_seconds(self.batch.now.duration_since(self.batch.started));
+        self.ending.check(self.batch.now, &self.batch);
         Ok(())
     }
 
@@ -296,6 +308,7 @@ impl Shard {
         match result {
             Ok(()) => {}
             Err(Close::ToMain) => return self.attach(key, watched),
+            Err(Close::ByPeer) => return self.left.push(self.connections[key].token),
             Err(close) => return self.close(key, &close),
         }
         let connection = &mut self.connections[key];
@@ -322,14 +335,14 @@ impl Shard {
         }
     }
 
-    fn handle_commands(&mut self) -> std::ops::ControlFlow<()> {
+    fn handle_commands(&mut self) -> ControlFlow<()> {
         let mut commands = std::mem::take(&mut self.commands);
         self.batch
             .network
             .shard(self.batch.shard)
             .mailbox
             .drain_into(&mut commands);
-        let mut stop = std::ops::ControlFlow::Continue(());
+        let mut stop = ControlFlow::Continue(());
         let mut touched = Vec::new();
         let mut give = None;
         for command in commands.drain(..) {
@@ -375,10 +388,10 @@ impl Shard {
                     }
                 }
                 Command::FollowPrograms => self.follow_programs(),
-                Command::Stop => stop = std::ops::ControlFlow::Break(()),
+                Command::Stop => stop = ControlFlow::Break(()),
                 Command::Leave => {
                     self.is_leaving = true;
-                    stop = std::ops::ControlFlow::Break(());
+                    stop = ControlFlow::Break(());
                 }
             }
         }
@@ -533,8 +546,8 @@ impl Shard {
     }
 
     fn close(&mut self, key: usize, close: &Close) {
-        let mut connection = self.detach(key);
-        connection.close(close, &mut self.batch);
+        let connection = self.detach(key);
+        self.ending.close(connection, close, &mut self.batch);
     }
 
     /// Removes a connection from all tables and from the poller.
@@ -573,65 +586,6 @@ impl Shard {
         }
     }
 
-    /// Closes each connection once its output is empty, and at the time-out all.
-    fn drain(&mut self, timeout: Duration) -> io::Result<()> {
-        // `None` if that is beyond the range of `Instant`.
-        let deadline = Instant::now().checked_add(timeout);
-        let mut events = Vec::with_capacity(EVENTS);
-        self.poller.delete(self.mailbox().wakeup());
-        self.stop_where(|connection| !connection.is_waiting());
-        for key in self.keys() {
-            // No more input is read.
-            self.watch(key, EventFlags::OUT);
-        }
-        while !self.connections.is_empty() && deadline.is_none_or(|until| self.batch.now < until) {
-            self.next_tick = self.batch.now + TICK;
-            self.wait(&mut events)?;
-            for event in &events {
-                self.send_last(event.data.u64() as usize);
-            }
-            self.stop_where(|connection| !connection.is_waiting());
-        }
-        Ok(())
-    }
-
-    /// Closes or leaves all connections, including those that others have just handed over. No more will arrive.
-    fn close_all(&mut self) {
-        if self.is_leaving {
-            for key in self.keys() {
-                self.detach(key).leave(&mut self.batch);
-            }
-        }
-        self.stop_where(|_| true);
-        self.batch.network.end_shard(self.batch.shard);
-        for mut connection in self.queues[self.batch.shard].take_all() {
-            match self.is_leaving {
-                true => connection.leave(&mut self.batch),
-                false => connection.close(&STOPPED, &mut self.batch),
-            }
-        }
-    }
-
-    fn send_last(&mut self, key: usize) {
-        let Some(connection) = self.connections.get_mut(key) else {
-            return;
-        };
-        if let Err(close) = connection.flush_backlog(&self.batch) {
-            self.close(key, &close);
-        }
-    }
-
-    fn stop_where(&mut self, is_done: impl Fn(&Connection) -> bool) {
-        let done = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| is_done(connection));
-        let keys: Vec<_> = done.map(|(key, _)| key).collect();
-        for key in keys {
-            self.close(key, &STOPPED);
-        }
-    }
-
     fn keys(&self) -> Vec<usize> {
         self.connections.iter().map(|(key, _)| key).collect()
     }
@@ -664,5 +618,6 @@ fn ready(events: EventFlags) -> Ready {
     }
 }
 
+mod ending;
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,8 @@ pub(crate) struct Transport<C> {
     input: Vec<u8>,
     /// Whether the last read emptied the socket.
     is_drained: bool,
+    /// Whether the last read found the end of the stream, before input that the kernel half has passed.
+    found_early_end: bool,
     output: Output,
     /// Whether the last write to the socket was incomplete.
     was_full: bool,
@@ -120,6 +122,7 @@ impl<C: Channel> Transport<C> {
             hold: None,
             input: Vec::new(),
             is_drained: false,
+            found_early_end: false,
             output: Output::default(),
             was_full: false,
         }

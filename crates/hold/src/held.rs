@@ -369,6 +369,21 @@ impl Link {
         Ok(id)
     }
 
+    /// Passes descriptors to the holder in place of those with this id, with another label. The program may die between the two:
+    /// the next one then finds either label, or with a service manager the lesser one.
+    ///
+    /// # Errors
+    /// If no file descriptor is left for them.
+    pub fn replace_common(&self, id: Id, label: String, fds: &[BorrowedFd]) -> io::Result<()> {
+        let fds_count = count(fds)?;
+        let message = Message::Common {
+            id,
+            fds: fds_count,
+            label,
+        };
+        self.say(message, fds)
+    }
+
     /// Notes that the program has closed, or shut down, the socket with this id.
     pub fn forget(&self, id: Id) {
         let _ = self.say(Message::Forget { id }, &[]);

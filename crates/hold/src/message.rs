@@ -264,6 +264,70 @@ mod tests {
         }
     }
 
+    /// The bytes of each message in this layout. Programs and holders of different builds exchange them: a change of any byte
+    /// takes another [`LAYOUT`], and the bytes of the three that never change stay.
+    #[test]
+    fn reads_and_writes_golden_bytes() {
+        assert_eq!(LAYOUT, 2);
+        let label = String::from("ptcp:6653");
+        let golden: [(Message, &[u8]); 12] = [
+            (
+                Message::Attach {
+                    layout: 2,
+                    keep_seconds: 30,
+                },
+                b"A\x02\0\0\0\x1e\0\0\0",
+            ),
+            (
+                Message::Listener {
+                    id: 1,
+                    label: label.clone(),
+                },
+                b"L\x01\0\0\0\0\0\0\0ptcp:6653",
+            ),
+            (
+                Message::Connection {
+                    id: 0x0102,
+                    label: label.clone(),
+                },
+                b"C\x02\x01\0\0\0\0\0\0ptcp:6653",
+            ),
+            (
+                Message::Attachment {
+                    id: 2,
+                    fds: 4,
+                    label: label.clone(),
+                },
+                b"T\x02\0\0\0\0\0\0\0\x04ptcp:6653",
+            ),
+            (
+                Message::Common {
+                    id: 3,
+                    fds: 7,
+                    label,
+                },
+                b"M\x03\0\0\0\0\0\0\0\x07ptcp:6653",
+            ),
+            (Message::Detach { id: 2 }, b"X\x02\0\0\0\0\0\0\0"),
+            (Message::Forget { id: 3 }, b"F\x03\0\0\0\0\0\0\0"),
+            (Message::Unkept { id: 4 }, b"U\x04\0\0\0\0\0\0\0"),
+            (Message::End, b"E"),
+            (Message::Attached, b"D"),
+            (Message::LetGo, b"G"),
+            (
+                Message::Refused {
+                    layout: 1,
+                    reason: "no".into(),
+                },
+                b"R\x01\0\0\0no",
+            ),
+        ];
+        for (message, bytes) in golden {
+            assert_eq!(message.encode(), bytes, "{message:?}");
+            assert_eq!(Message::decode(bytes), Some(message));
+        }
+    }
+
     #[test]
     fn rejects_malformed_messages() {
         for bytes in [

@@ -92,7 +92,10 @@ impl Store {
                 continue;
             };
             let group = groups.entry((name.id, name.kind)).or_default();
-            group.label.clone_from(&name.label);
+            // Two labels, if the program died while it replaced one.
+            if group.fds.is_empty() || name.label < group.label {
+                group.label.clone_from(&name.label);
+            }
             group.count = name.count;
             group.fds.insert(name.index, fd);
             self.names.lock().entry(name.id).or_default().push(name);
@@ -122,7 +125,10 @@ impl Store {
                 self.remove(*id, |name| name.kind == ATTACHMENT && name.label != *label)?;
                 self.put(ATTACHMENT, *id, label, fds)
             }
-            Message::Common { id, label, .. } => self.put(COMMON, *id, label, fds),
+            Message::Common { id, label, .. } => {
+                self.put(COMMON, *id, label, fds)?;
+                self.remove(*id, |name| name.kind == COMMON && name.label != *label)
+            }
             Message::Detach { id } => self.remove(*id, |name| name.kind == ATTACHMENT),
             Message::Forget { id } => self.remove(*id, |_| true),
             Message::End => {

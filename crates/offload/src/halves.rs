@@ -28,6 +28,9 @@ use urtica_controller::{HeldHalves, Resumed};
 /// The start of labels.
 const LABEL: &str = "urtica kernel half";
 
+/// The number of no programs, in labels of maps for which programs are being loaded. No other number is less, as a text.
+const UNKNOWN: u64 = 0;
+
 /// The kernel halves that an earlier program left with a holder; empty, if there was no such program.
 pub struct Halves {
     sets: Vec<Set>,
@@ -118,8 +121,19 @@ impl Halves {
         let mut sets = self.sets.iter_mut();
         if let Some(set) = sets.find(|set| set.form == form) {
             if let Some(maps) = set.maps.take() {
-                let label = label(&form, set.id);
-                set.kernel = Kernel::start_again(application, maps, &set.used, label, set.code)?;
+                let (id, own) = (set.id, code(application));
+                let of_session = label(&form, id);
+                let is_other = set.code != own;
+                if is_other {
+                    // Whoever comes next cannot know how far this has come.
+                    rename(holder, id, label(&form, UNKNOWN), &maps.fds());
+                }
+                set.kernel =
+                    Kernel::start_again(application, maps, &set.used, of_session, set.code)?;
+                if is_other {
+                    set.kernel
+                        .with_maps(|fds| rename(holder, id, label(&form, own), fds));
+                }
                 set.application = Some(application);
                 return Ok(set.kernel.clone());
             }
@@ -182,6 +196,13 @@ impl HeldHalves for Halves {
 /// that identifies the programs loaded for them.
 fn label(form: &str, number: u64) -> String {
     format!("{LABEL} {form} {number}")
+}
+
+/// Tells the holder which programs are loaded for its maps.
+fn rename(holder: &HolderLink, id: Id, label: String, maps: &[BorrowedFd]) {
+    if let Err(error) = holder.replace_common(id, label, maps) {
+        tracing::warn!(%error, "cannot tell the holder which programs run in the kernel; the next program may use outdated ones");
+    }
 }
 
 /// Returns the form and the number in a label.

@@ -197,6 +197,11 @@ impl Kernel {
         self.lock().label.is_some()
     }
 
+    /// Passes the descriptors of the maps to a function.
+    pub(crate) fn with_maps(&self, use_fds: impl FnOnce(&[BorrowedFd])) {
+        use_fds(&self.lock().maps.fds());
+    }
+
     /// Lets a holder keep the maps, by a function that receives their descriptors and returns the label of sessions.
     pub(crate) fn hold(
         &self,

@@ -8,6 +8,7 @@ mod turns;
 
 use crate::application::Application;
 use crate::kernel::{Kernel, Opened, ResumedSession};
+use crate::maps::is_closed_by_peer;
 use crate::mode::{Mode, Pace};
 use crate::pool::Lease;
 use crate::session::{CARRY_BYTES, Memory, Shared, next_place};
@@ -101,7 +102,8 @@ impl Link {
         mode: Mode,
     ) -> io::Result<(Self, ResumedSession)> {
         let copies = kept.fds.iter().map(OwnedFd::try_clone);
-        let copies: Vec<_> = copies.collect::<io::Result<_>>()?;
+        // Other layouts may have further ones after these.
+        let copies: Vec<_> = copies.take(4).collect::<io::Result<_>>()?;
         let Ok::<[_; 4], _>([session, waker, relay, exit]) = copies.try_into() else {
             return Err(io::ErrorKind::InvalidData.into());
         };
@@ -157,7 +159,14 @@ impl Link {
         let cookies = [way.switch_cookie, way.relay_cookie];
         // The earlier program may have died while it held input back.
         let_input_in(socket)?;
-        let is_in = self.kernel.attach_rest(self.slot, &way)?;
+        let is_in = match self.kernel.attach_rest(self.slot, &way) {
+            // The earlier program died before the socket entered the maps, and now it cannot.
+            Err(error) if is_closed_by_peer(&error) && !self.has_worked() => {
+                self.detach(cookies, relay);
+                return Ok(());
+            }
+            is_in => is_in?,
+        };
         if is_in {
             // It may have died before it checked the queue for input that had arrived before the socket entered the
             // map.
@@ -177,8 +186,7 @@ impl Link {
         }
         .position();
         if position.enters {
-            self.kernel.step_in(self.slot, socket)?;
-            have_queue_checked(socket);
+            self.enter_again(socket)?;
         }
         self.attached = Some(Attached {
             relay,
@@ -251,11 +259,37 @@ impl Link {
                 let unpassed = attached.before + attached.read_aside;
                 self.memory.shared().unpassed.store(unpassed, Relaxed);
             }
-            self.kernel.step_in(self.slot, socket)?;
+            match self.kernel.step_in(self.slot, socket) {
+                Err(error) if is_closed_by_peer(&error) => return Ok(false),
+                entered => entered?,
+            }
             attached.is_in = true;
             have_queue_checked(socket);
         }
         Ok(attached.is_in)
+    }
+
+    /// Passes input through the kernel's programs again, since some that they have passed is unread. If the peer has closed its
+    /// side, nothing comes after that, and it can be read as well without them.
+    fn enter_again(&self, socket: BorrowedFd) -> io::Result<()> {
+        match self.kernel.step_in(self.slot, socket) {
+            Err(error) if is_closed_by_peer(&error) => {}
+            entered => entered?,
+        }
+        have_queue_checked(socket);
+        Ok(())
+    }
+
+    /// Returns whether input has come through the kernel's programs.
+    fn has_worked(&self) -> bool {
+        self.shared().owner.passed_bytes() > 0 || self.taken_bytes() > 0
+    }
+
+    /// Undoes the start of attaching.
+    fn detach(&mut self, cookies: [u64; 2], relay: Relay) {
+        self.kernel.close_session(self.slot, &cookies);
+        self.shared().is_attached.store(0, Relaxed);
+        self.relay = Some(relay);
     }
 
     /// Passes input directly to the program, if that has read all passed input. All replies of the kernel are written.
@@ -275,8 +309,7 @@ impl Link {
         left?;
         // Input passed in between precedes later input, and can be read in order only while the programs are attached.
         if shared.owner.passed_bytes() != attached.read {
-            self.kernel.step_in(self.slot, socket)?;
-            have_queue_checked(socket);
+            self.enter_again(socket)?;
             return Ok(false);
         }
         attached.is_in = false;
@@ -313,8 +346,9 @@ impl Link {
             return false;
         };
         let seen = self.seen_bytes();
-        // In this order: input that arrives and is passed in between is counted as passed.
-        let has_more = received_bytes(socket).is_ok_and(|received| received > seen);
+        // In this order: input that arrives and is passed in between is counted as passed. The end of the stream counts as a
+        // byte.
+        let has_more = received_bytes(socket).is_ok_and(|received| received > seen + 1);
         let passed = self.shared().owner.passed_bytes();
         has_more && attached.is_in && passed == attached.read
     }
@@ -357,6 +391,10 @@ impl KernelHalf for Link {
         shared.unpassed.store(before, Relaxed);
         shared.is_attached.store(1, Relaxed);
         let entered = self.kernel.attach(self.slot, &way);
+        if entered.as_ref().is_err_and(is_closed_by_peer) {
+            self.detach(cookies, relay);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         self.attached = Some(Attached {
             relay,
             cookies,
@@ -460,6 +498,12 @@ impl KernelHalf for Link {
                 false => attached.read_aside += count as u64,
             }
         }
+    }
+
+    fn unread(&self) -> u64 {
+        let passed = self.shared().owner.passed_bytes();
+        let read = self.attached.as_ref().map(|attached| attached.read);
+        passed.saturating_sub(read.unwrap_or(passed))
     }
 
     fn note_written(&mut self, count: usize) {

@@ -30,8 +30,10 @@ impl Maps {
         "slots", "sessions", "wakers", "switches", "keepers", "relays", "exits",
     ];
 
-    /// Creates it from descriptors in the order of the names; returns `None` if their number is invalid.
-    pub fn from_fds(fds: Vec<OwnedFd>) -> Option<Self> {
+    /// Creates it from descriptors in the order of the names; returns `None` if they are too few. Other layouts may have further
+    /// ones after them, which releasing does not need.
+    pub fn from_fds(mut fds: Vec<OwnedFd>) -> Option<Self> {
+        fds.truncate(COUNT);
         let [slots, sessions, wakers, switches, keepers, relays, exits]: [OwnedFd; COUNT] =
             fds.try_into().ok()?;
         Some(Self {
@@ -197,6 +199,11 @@ impl Entries {
         let has_one = |slot: &u32| lookup::<4>(&self.sessions, &slot.to_ne_bytes()).is_some();
         (0..MAX_SESSIONS).filter(has_one).collect()
     }
+}
+
+/// Returns whether a socket could not enter a map because its peer has closed its side: then no more input comes.
+pub(crate) fn is_closed_by_peer(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EOPNOTSUPP)
 }
 
 /// Puts a socket into a map.

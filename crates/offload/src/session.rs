@@ -186,3 +186,62 @@ impl Memory {
             .cast()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application::Application;
+    use crate::maps::Maps;
+    use std::mem::offset_of;
+
+    /// A program of any layout finds these fields here: it may have to release a session of another one.
+    #[test]
+    fn the_front_of_a_session_is_the_same_in_all_layouts() {
+        let offsets = [
+            offset_of!(Shared, owner),
+            offset_of!(Shared, slot),
+            offset_of!(Shared, version),
+            offset_of!(Shared, clock_ns),
+            offset_of!(Shared, max_input_bytes),
+            offset_of!(Shared, xid),
+            offset_of!(Shared, carried),
+            offset_of!(Shared, is_fresh),
+            offset_of!(Shared, is_retired),
+            offset_of!(Shared, write_seq),
+            offset_of!(Shared, unwritten_base),
+            offset_of!(Shared, span),
+            offset_of!(Shared, reply_bytes),
+            offset_of!(Shared, replies_sent),
+            offset_of!(Shared, answered),
+            offset_of!(Shared, taken_bytes),
+            offset_of!(Shared, passed_other),
+            offset_of!(Shared, passed_long),
+            offset_of!(Shared, passed_full),
+            offset_of!(Shared, is_attached),
+            offset_of!(Shared, written),
+            offset_of!(Shared, unpassed),
+            offset_of!(Shared, counted),
+            offset_of!(Shared, input),
+            offset_of!(Shared, replies),
+        ];
+        let expected = [
+            0, 8, 12, 16, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128,
+            136, 144, 184, 35_256,
+        ];
+        assert_eq!(offsets, expected);
+        assert_eq!((stored_at(1), stored_at(2)), (24_576, 26_624));
+    }
+
+    /// Whoever changes the size of a session, or the maps, changes the number of the layout here and above.
+    #[test]
+    fn sizes_belong_to_a_layout() {
+        let bytes = Application::HELD.map(|application| session_bytes(application.bytes()));
+        let forms = Application::HELD.map(Application::form);
+        assert_eq!(forms, ["l2.5", "l3.5"]);
+        assert_eq!(bytes, [236_288, 373_504]);
+        let names = [
+            "slots", "sessions", "wakers", "switches", "keepers", "relays", "exits",
+        ];
+        assert_eq!(Maps::NAMES, names);
+    }
+}

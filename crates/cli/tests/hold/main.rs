@@ -1,12 +1,16 @@
 //! `urtica run --hold`: programs that are killed, stopped and replaced while switches wait for answers. Each request is answered
 //! once and in order, and no connection ends.
 
+mod half_closed;
 mod kernel;
 mod managed;
 mod manager;
+mod older;
+mod other_binary;
 mod room;
 mod router;
 mod switch;
+mod systemd;
 
 use crate::room::*;
 use crate::switch::*;

@@ -60,8 +60,18 @@ impl Manager {
         self.shared.store.lock().unwrap().len()
     }
 
+    /// Replaces a part of the names of all descriptors that have it; returns how many these are.
+    pub fn rename(&self, from: &str, to: &str) -> usize {
+        self.shared.read();
+        let mut store = self.shared.store.lock().unwrap();
+        let named = store.iter_mut().filter(|(name, _)| name.contains(from));
+        named
+            .map(|(name, _)| *name = name.replace(from, to))
+            .count()
+    }
+
     /// Runs a program that gets all that is stored.
-    pub fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: &Path) -> Command {
         // Process the earlier program's messages first.
         self.shared.read();
         let store = self.shared.store.lock().unwrap();
@@ -73,7 +83,8 @@ impl Manager {
         let mut command = Command::new("sh");
         // The shell becomes the program, so this is the program's process id.
         command
-            .args(["-c", "export LISTEN_PID=$$; exec \"$@\"", "sh", program])
+            .args(["-c", "export LISTEN_PID=$$; exec \"$@\"", "sh"])
+            .arg(program)
             .env("NOTIFY_SOCKET", &self.place)
             .env("LISTEN_FDS", names.len().to_string())
             .env("LISTEN_FDNAMES", names.join(":"));
@@ -104,6 +115,7 @@ impl Shared {
         let _ = poll(&mut fds, Some(&timeout));
     }
 
+    /// Reads all that was said.
     fn read(&self) {
         let mut store = self.store.lock().unwrap();
         while let Some((said, fds)) = self.receive() {

@@ -37,6 +37,8 @@ pub struct Room {
     pub folder: Rc<tempfile::TempDir>,
     /// The program to run, with its options.
     program: &'static [&'static str],
+    /// The `urtica` that runs it.
+    binary: PathBuf,
     /// The service manager that keeps the connections, if it is not a holder.
     manager: Option<Rc<Manager>>,
 }
@@ -53,6 +55,7 @@ impl Room {
         Self {
             folder,
             program,
+            binary: URTICA.into(),
             manager: None,
         }
     }
@@ -71,6 +74,16 @@ impl Room {
         self.program = program;
     }
 
+    /// The same room, and from now on another build.
+    pub fn with_binary(&mut self, binary: PathBuf) {
+        self.binary = binary;
+    }
+
+    /// What keeps the connections, where that is no holder.
+    pub fn manager(&self) -> &Manager {
+        self.manager.as_deref().expect("a managed room")
+    }
+
     /// The holder's socket.
     pub fn file(&self) -> PathBuf {
         self.folder.path().join("hold.sock")
@@ -82,7 +95,7 @@ impl Room {
     }
 
     /// Returns `true` if its program answers in the kernel if possible.
-    fn has_kernel_half(&self) -> bool {
+    pub fn has_kernel_half(&self) -> bool {
         let offloads = ["kernel", "auto"];
         (self.program.iter()).any(|argument| offloads.contains(argument))
     }
@@ -90,8 +103,8 @@ impl Room {
     /// Starts the program, and waits until it listens.
     pub fn start(&self, name: &str, options: &[&str]) -> Program {
         let command = match &self.manager {
-            Some(manager) => manager.command(URTICA),
-            None => Command::new(URTICA),
+            Some(manager) => manager.command(&self.binary),
+            None => Command::new(&self.binary),
         };
         let program = self.spawn(command, name, options);
         program.wait_until_it_listens();
@@ -219,6 +232,11 @@ impl Program {
     pub fn kill(mut self) {
         self.signal(Signal::KILL);
         self.child.wait().unwrap();
+    }
+
+    /// Waits until it has ended, in whichever way.
+    pub fn wait_for_end(mut self) {
+        self.wait();
     }
 
     pub fn wait(&mut self) -> ExitStatus {

@@ -1,6 +1,7 @@
 //! A minimal switch, which checks that each packet is answered once and in order.
 
 use crate::room::DEADLINE;
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,15 +35,35 @@ pub struct FakeSwitch {
     pub replies: Vec<u8>,
     /// The counter of the program's last xid.
     last_xid: Option<u32>,
+    /// The senders in the xids of packet-outs.
+    pub senders: BTreeSet<u8>,
 }
 
 impl FakeSwitch {
     /// Connects, and waits until the program floods its packets.
     pub fn join(port: u16, version: Version, id: u64) -> Self {
         let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut switch = Self::over(socket, version, id);
+        let hello = [version.to_wire(), 0, 0, 8, 0, 0, 0, 0];
+        switch.socket.write_all(&hello).unwrap();
+        while !switch.has_joined() {
+            assert!(switch.take_frame(), "the connection ended");
+        }
+        switch
+    }
+
+    /// One that has joined by this connection, and has received this xid last.
+    pub fn joined(socket: TcpStream, version: Version, last_xid: u32) -> Self {
+        Self {
+            last_xid: Some(last_xid),
+            ..Self::over(socket, version, 0)
+        }
+    }
+
+    fn over(socket: TcpStream, version: Version, id: u64) -> Self {
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         socket.set_nodelay(true).unwrap();
-        let mut switch = Self {
+        Self {
             socket,
             version,
             id,
@@ -55,13 +76,8 @@ impl FakeSwitch {
             is_cut: false,
             replies: Vec::new(),
             last_xid: None,
-        };
-        let hello = [version.to_wire(), 0, 0, 8, 0, 0, 0, 0];
-        switch.socket.write_all(&hello).unwrap();
-        while !switch.has_joined() {
-            assert!(switch.take_frame(), "the connection ended");
+            senders: BTreeSet::new(),
         }
-        switch
     }
 
     /// Returns `true` once the program has requested its features: from the reply on, packets are flooded.
@@ -151,6 +167,7 @@ impl FakeSwitch {
                 let number = u64::from_be_bytes(packet_out.data[14..22].try_into().unwrap());
                 assert_eq!(number, self.flooded + 1, "each packet, once and in order");
                 self.flooded = number;
+                self.senders.insert((xid >> 24) as u8);
                 return;
             }
             Message::FeaturesRequest => features(self.version, std::mem::take(&mut self.id)),

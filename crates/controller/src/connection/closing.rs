@@ -40,6 +40,7 @@ impl From<io::Error> for Close {
 
 impl<C: Channel> Connection<C> {
     /// Closes the connection: sends what is left, logs the end, removes the switch from the registry, and notifies the handlers.
+    /// [`Connection::finish`] must follow.
     pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.reclaim(batch);
         let _ = contain(|| {
@@ -52,6 +53,37 @@ impl<C: Channel> Connection<C> {
         self.end(close, batch);
     }
 
+    /// Ends a closed connection, once the answers of its kernel half are written, and the last messages behind them: all, or as
+    /// many as the socket accepts at once. Returns `false` if they are still on their way: dropping the connection would lose
+    /// them.
+    pub fn finish(&mut self, sends_all: bool, batch: &BatchContext) -> bool {
+        if self.transport.is_answering() {
+            return false;
+        }
+        let is_flushed = self.flush_backlog(batch);
+        if sends_all
+            && is_flushed.is_ok()
+            && self.is_waiting()
+            && self.transport.channel().is_open()
+        {
+            return false;
+        }
+        self.transport.end_hold();
+        true
+    }
+
+    /// Ends a closed connection now.
+    pub fn abandon(&mut self) {
+        self.transport.end_hold();
+    }
+
+    /// Leaves a closed connection to the next program, if a holder keeps it.
+    pub fn leave_closed(&mut self) {
+        // If that fails, the next program closes it.
+        let _ = self.transport.commit_output(self.session.to_word());
+        self.transport.leave();
+    }
+
     /// Ends the connection without sending anything.
     pub(super) fn end(&mut self, close: &Close, batch: &mut BatchContext) {
         self.log_end(close);
@@ -59,7 +91,6 @@ impl<C: Channel> Connection<C> {
             self.log_silence();
         }
         self.close_auxiliaries(batch);
-        self.transport.end_hold();
         let shard = &batch.network.shard(batch.shard).counters;
         if let Close::Panic(reason) = close {
             shard.panics.add(1);

@@ -109,7 +109,8 @@ impl Connection {
     /// Closes the connection for this program, and leaves it to the next if it is held. Its kernel half keeps running.
     pub fn leave(&mut self, batch: &mut BatchContext) {
         if let Err(error) = self.transport.commit_output(self.session.to_word()) {
-            return self.end(&error.into(), batch);
+            self.end(&error.into(), batch);
+            return self.transport.end_hold();
         }
         self.transport.leave();
         self.end(&LEFT, batch);

@@ -66,7 +66,7 @@ impl Connection {
         let input = match () {
             _ if transport.is_stalled() => Awaited::Nothing,
             _ if is_others => Awaited::End,
-            _ if transport.awaits_rest() => Awaited::More,
+            _ if transport.awaits_rest() || transport.awaits_passed() => Awaited::More,
             _ => Awaited::Any,
         };
         Interest {
@@ -91,7 +91,8 @@ impl Connection {
         if !self.is_stalled() && (has_input || ready.is_closed) {
             self.read(buffer, batch)?;
             // The rest of the message will never arrive.
-            if self.transport.awaits_rest() && ready.is_closed {
+            let is_end = ready.is_closed && !self.transport.is_end_early();
+            if self.transport.awaits_rest() && is_end {
                 return Err(Close::ByPeer);
             }
         }
@@ -105,11 +106,13 @@ impl Connection {
             // The switch has closed its end: an earlier passing of input may not have been reported yet.
             self.take_back_from_ring(batch);
         }
-        let count = match self.transport.receive(&mut buffer[FRAGMENT_BYTES..])? {
-            Some(0) => return Err(Close::ByPeer),
-            Some(count) => count,
-            None => 0,
-        };
+        let received = self.transport.receive(&mut buffer[FRAGMENT_BYTES..])?;
+        let is_end = received == Some(0);
+        if is_end && !self.transport.is_end_early() {
+            return Err(Close::ByPeer);
+        }
+        let count = received.unwrap_or(0);
+        self.transport.note_early_end(is_end);
         batch.note_read();
         let shard = &batch.network.shard(batch.shard).counters;
         let new = count.saturating_sub(self.transport.left());

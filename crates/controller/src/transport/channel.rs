@@ -1,5 +1,6 @@
 //! The channel of a connection's bytes: a socket, or memory.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use std::io;
 use urtica_socket::{Stream, is_try_again};
@@ -16,6 +17,11 @@ pub(crate) trait Channel {
 
     /// Returns `true` if the channel holds bytes that it has not sent.
     fn has_unsent(&self) -> bool {
+        false
+    }
+
+    /// Whether the peer may still receive what is sent.
+    fn is_open(&self) -> bool {
         false
     }
 
@@ -39,6 +45,13 @@ impl Channel for Stream {
 
     fn has_unsent(&self) -> bool {
         Stream::has_unsent(self)
+    }
+
+    fn is_open(&self) -> bool {
+        let mut fds = [PollFd::new(self, PollFlags::empty())];
+        // A failed connection, and one that both ends have closed, is reported in any case.
+        let polled = poll(&mut fds, Some(&Timespec::default()));
+        polled.is_ok() && fds[0].revents().is_empty()
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

@@ -165,6 +165,14 @@ impl Half {
         }
     }
 
+    /// Returns the number of passed bytes that the program has not read.
+    fn unread(&self) -> u64 {
+        match self.is_attached() {
+            true => self.kernel.unread(),
+            false => 0,
+        }
+    }
+
     /// Returns `true` if its ownership ends, since input or events are on their way to the program.
     pub fn has_passed(&self) -> bool {
         self.is_owner() && (self.kernel.has_passed() || self.kernel.has_events())
@@ -308,6 +316,33 @@ impl<C: Channel> Transport<C> {
             }
         }
         Ok(taken)
+    }
+
+    /// Returns whether input that the kernel half has passed is on its way to the socket's queue, so that the end of the stream,
+    /// which the socket reports already, is not the next to be read.
+    pub fn is_end_early(&mut self) -> bool {
+        let left = self.left() as u64;
+        match &mut self.front {
+            Front::KernelHalf(half) if half.is_owner() => half.has_passed(),
+            Front::KernelHalf(half) => half.unread() > left,
+            _ => false,
+        }
+    }
+
+    /// Notes whether a read has found the end of the stream early.
+    pub fn note_early_end(&mut self, is_early: bool) {
+        self.found_early_end = is_early;
+    }
+
+    /// Whether passed input that is on its way to the socket's queue must be waited for: the socket is readable in any case.
+    pub fn awaits_passed(&self) -> bool {
+        self.found_early_end
+    }
+
+    /// Returns whether answers of the kernel half are on their way to a peer that can still receive them. The program owns the
+    /// connection.
+    pub fn is_answering(&mut self) -> bool {
+        !self.may_write() && self.channel.is_open()
     }
 
     /// Reclaims the connection, if its kernel half owns it.

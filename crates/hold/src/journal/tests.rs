@@ -280,6 +280,46 @@ fn damage_is_noticed() {
     assert_eq!((most - least, written - most), (8, 1));
 }
 
+/// The header of this layout, word by word. Another build may have written it: a change takes another number in the first word.
+#[test]
+fn a_header_has_golden_words() {
+    let (_peer, socket) = pair();
+    let mut journal = Journal::create(socket.as_fd()).unwrap();
+    journal.written_before = 0x11;
+    journal.set_record(b"record").unwrap();
+    journal.set_mark(0x22, Progress::default()).unwrap();
+    let first = Note {
+        input: 0,
+        unsent: &[],
+        output: b"12345",
+        words: [1, 2, 3],
+    };
+    journal.note(first).unwrap();
+    let second = Note {
+        input: 8,
+        unsent: b"12345",
+        output: b"678",
+        words: [4, 5, 6],
+    };
+    journal.note(second).unwrap();
+    let bytes = copy(&journal.file);
+    let words = bytes[65_536..65_536 + 128].chunks_exact(8);
+    let words: Vec<_> = words
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+        .collect();
+    let magic = u64::from_be_bytes(*b"urtica\0\x02");
+    let expected = [magic, 0x11, 8, 6, 0x22, 0, 5, 1, 2, 3, 0, 8, 4, 5, 6];
+    assert_eq!(words[..15], expected);
+    assert_eq!(
+        words[15], 0xea81_a10b_4cc7_5815,
+        "the checksum of these words"
+    );
+    assert_eq!(
+        (&bytes[..6], &bytes[65_664..]),
+        (&b"record"[..], &b"12345678"[..])
+    );
+}
+
 #[test]
 fn a_record_has_a_bound() {
     let (_peer, socket) = pair();

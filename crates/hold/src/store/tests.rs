@@ -179,6 +179,37 @@ fn incomplete_items_are_removed() {
     );
 }
 
+/// Shared descriptors get another label in place of theirs, and the new one is stored before the old one is removed. If the program
+/// dies between the two, the lesser label counts.
+#[test]
+fn replaced_descriptors_have_one_label() {
+    let (store, manager, _folder) = store();
+    let fd = descriptor();
+    let common = |label: &str| Message::Common {
+        id: 3,
+        fds: 1,
+        label: label.into(),
+    };
+    store.send(&common("maps 7"), &[fd.as_fd()]).unwrap();
+    told(&manager);
+    store.send(&common("maps 0"), &[fd.as_fd()]).unwrap();
+    let expected = [
+        "FDSTORE=1\nFDPOLL=0\nFDNAME=urtica.M.3.0.1.maps%200",
+        "FDSTOREREMOVE=1\nFDNAME=urtica.M.3.0.1.maps%207",
+    ];
+    assert_eq!(told(&manager), expected);
+    for names in [["maps%200", "maps%207"], ["maps%207", "maps%200"]] {
+        let (store, manager, _folder) = self::store();
+        let passed = names.map(|name| (format!("urtica.M.3.0.1.{name}"), descriptor()));
+        let left = store.take(passed.into());
+        assert_eq!(left.commons.len(), 1);
+        assert_eq!(left.commons[0].attachment.label, "maps 0");
+        // The next change leaves none of them.
+        store.send(&common("maps 9"), &[fd.as_fd()]).unwrap();
+        assert_eq!(told(&manager).len(), 3);
+    }
+}
+
 #[test]
 fn messages_for_a_slow_manager_are_sent_later() {
     let (store, manager, _folder) = store();

@@ -314,3 +314,52 @@ fn a_connection_that_lost_input_ends() {
     let error = link.step_aside(socket.as_fd()).unwrap_err().to_string();
     assert!(error.contains("dropped a part"), "{error}");
 }
+
+/// The kernel's maps accept no socket whose peer has closed its side: the program answers what is left.
+#[test]
+fn a_half_closed_socket_stays_with_the_program() {
+    let Some(kernel) = kernel() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut switch = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    switch.write_all(b"the last").unwrap();
+    switch.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut said = [0; 8];
+    (&socket).read_exact(&mut said).unwrap();
+    assert_eq!((&socket).read(&mut [0]).unwrap(), 0);
+    let opened = kernel.open_session().unwrap();
+    prepare(&opened.memory, Version::Of13, Size::fixed(PLACES));
+    let mut link = Link::new(kernel.clone(), opened, Mode::Kernel);
+    for _ in 0..2 {
+        let error = link.attach(socket.as_fd()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(link.shared().is_attached.load(Relaxed), 0);
+    }
+    assert!(link.may_write(socket.as_fd()));
+    (&socket).write_all(b"an answer").unwrap();
+    drop((link, socket));
+    let mut answer = Vec::new();
+    switch.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, b"an answer");
+}
+
+/// It has stepped aside when its peer closes its side: it stays there.
+#[test]
+fn a_half_closed_socket_does_not_step_in() {
+    let Some(kernel) = kernel() else { return };
+    let mut bench = Bench::new(&kernel, Version::Of13);
+    assert_eq!(bench.ask(1, 2), PACKET_OUT);
+    bench.link.reclaim(&mut Vec::new());
+    while !bench.link.may_write(bench.socket.as_fd()) {
+        std::thread::yield_now();
+    }
+    assert!(bench.link.step_aside(bench.socket.as_fd()).unwrap());
+    bench.switch.shutdown(std::net::Shutdown::Write).unwrap();
+    let start = Instant::now();
+    while !matches!(bench.socket.read(&mut [0]), Ok(0)) {
+        assert!(start.elapsed() < PATIENCE, "the end arrives");
+    }
+    assert!(!bench.link.step_in(bench.socket.as_fd(), true).unwrap());
+    // Input that was passed before may be left, and is read all the same.
+    bench.link.enter_again(bench.socket.as_fd()).unwrap();
+}

@@ -81,6 +81,10 @@ impl KernelHalf for Half {
         self.link.note_read(count);
     }
 
+    fn unread(&self) -> u64 {
+        self.link.unread()
+    }
+
     fn note_written(&mut self, count: usize) {
         self.link.note_written(count);
     }

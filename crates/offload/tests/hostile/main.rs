@@ -1,111 +1,160 @@
-//! Misbehaving peers, in every mode of `urtica run --offload`: each mode treats them as the program alone does, and
-//! their neighbours are still answered.
+//! Misbehaving peers, in every mode of `urtica run --offload`, with each program that has a part in the kernel there:
+//! each mode treats them as the program alone does, and their neighbours are still answered.
 //!
 //! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails.
 
+mod faults;
+mod given_up;
+mod half_closed;
 mod modes;
 mod peers;
 
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]
 #[path = "../learning_switch/packets.rs"]
 mod packets;
+#[allow(dead_code, reason = "the router's tests use all of it")]
+#[path = "../l3/plan.rs"]
+mod plan;
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]
 #[path = "../learning_switch/switch.rs"]
 mod switch;
 
-use modes::{MODES, Neighbour, controller};
-use peers::{HOSTILE, Hostile, Outcome};
-use std::net::Shutdown;
+use faults::Fault;
+use modes::{App, FORMS, Form};
+use peers::{Outcome, Peer, wait_for_switches};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use switch::{connect, join};
 use urtica_controller::Running;
-use urtica_wire::Version;
+use urtica_wire::{DatapathId, Version};
 
 /// The id of the switch that behaves.
 const NEIGHBOUR: u64 = 1;
 
-/// Runs this in each mode, with a neighbour that is answered before and after it.
-fn in_every_mode(test: impl Fn(&'static str, &Running, &mut Neighbour)) {
-    for mode in MODES {
-        let Some(controller) = controller(mode) else {
-            return;
-        };
-        let mut neighbour = Neighbour::join(&controller, NEIGHBOUR);
-        neighbour.is_served(mode);
-        test(mode, &controller, &mut neighbour);
-        neighbour.is_served(mode);
-        drop(neighbour);
-        controller.stop().unwrap();
+/// A controller of a form, and a switch of its that behaves.
+struct Scene {
+    form: Form,
+    controller: Running,
+    neighbour: Peer,
+}
+
+impl Scene {
+    /// Returns a switch with this id that was served, by the kernel if that answers.
+    fn earned(&self, version: Version, id: u64) -> Peer {
+        Peer::earned(&self.controller, self.form, version, id)
+    }
+
+    /// Checks that the neighbour is still answered.
+    fn check_neighbour(&mut self) {
+        for _ in 0..20 {
+            assert!(self.neighbour.is_served(), "{}", self.form);
+        }
     }
 }
 
-/// The first mode, without a kernel half, gives the expected outcome.
+/// Runs this in each form, with a neighbour that is answered before and after it.
+fn in_every_form(test: impl Fn(&mut Scene)) {
+    for form in FORMS {
+        let Some(controller) = form.start() else {
+            return;
+        };
+        let neighbour = Peer::join(&controller, form, Version::Of13, NEIGHBOUR);
+        let mut scene = Scene {
+            form,
+            controller,
+            neighbour,
+        };
+        scene.check_neighbour();
+        test(&mut scene);
+        scene.check_neighbour();
+        drop(scene.neighbour);
+        scene.controller.stop().unwrap();
+    }
+}
+
+/// Each program's first mode, without a part in the kernel, gives the expected outcomes.
 #[test]
 fn malformed_messages_are_answered_as_by_the_program_alone() {
+    let faults = Fault::all();
     let expected = std::cell::RefCell::new(Vec::<Outcome>::new());
-    in_every_mode(|mode, controller, neighbour| {
-        let outcomes = HOSTILE.iter().zip(2..).map(|(hostile, id)| {
-            let outcome = hostile.outcome(controller, id);
-            neighbour.is_served(mode);
-            outcome
-        });
-        let outcomes: Vec<_> = outcomes.collect();
+    in_every_form(|scene| {
+        let mut outcomes = Vec::new();
+        for version in Version::ALL {
+            for is_apart in [false, true] {
+                for (fault, id) in faults.iter().zip(2..) {
+                    let mut peer = scene.earned(version, id);
+                    outcomes.push(peer.outcome(fault, is_apart));
+                }
+                scene.check_neighbour();
+            }
+        }
         let mut expected = expected.borrow_mut();
-        if expected.is_empty() {
+        if scene.form.mode == "none" {
             *expected = outcomes;
             return;
         }
-        for ((hostile, outcome), expected) in HOSTILE.iter().zip(outcomes).zip(&*expected) {
-            assert_eq!(outcome, *expected, "{mode}: {}", hostile.name());
+        for ((number, outcome), expected) in outcomes.iter().enumerate().zip(&*expected) {
+            let fault = &faults[number % faults.len()].name;
+            assert_eq!(outcome, expected, "{}: {fault} ({number})", scene.form);
         }
     });
 }
 
-/// Checks that each kind has the effect in its name, so that comparing modes is meaningful.
+/// Checks that faults have effects, so that comparing modes is meaningful.
 #[test]
 fn some_peers_get_errors_and_some_lose_their_connection() {
-    let Some(controller) = controller("none") else {
+    let Some(controller) = FORMS[0].start() else {
         return;
     };
-    let outcomes = HOSTILE.iter().zip(2..);
-    let outcomes: Vec<_> = outcomes
-        .map(|(it, id)| it.outcome(&controller, id))
-        .collect();
-    assert!(
-        outcomes
-            .iter()
-            .any(|it| it.is_closed && !it.errors.is_empty())
-    );
-    assert!(
-        outcomes
-            .iter()
-            .any(|it| !it.is_closed && !it.errors.is_empty())
-    );
+    let outcomes = Fault::all().into_iter().zip(2..).map(|(fault, id)| {
+        let mut peer = Peer::earned(&controller, FORMS[0], Version::Of13, id);
+        peer.outcome(&fault, false)
+    });
+    let outcomes: Vec<_> = outcomes.collect();
+    for is_closed in [false, true] {
+        let has_error = |it: &&Outcome| it.is_closed == is_closed && !it.errors.is_empty();
+        assert!(outcomes.iter().find(has_error).is_some(), "{is_closed}");
+    }
     controller.stop().unwrap();
 }
 
 #[test]
 fn peers_that_leave_in_the_middle_of_a_message_are_forgotten() {
-    in_every_mode(|_, controller, _| {
-        for (cut, id) in [1, 7, 8, 40].into_iter().zip(2..) {
-            let mut socket = Hostile::earned(controller, id);
-            peers::send_cut(&mut socket, cut);
-            let _ = socket.shutdown(Shutdown::Write);
-            peers::read_to_end(&mut socket);
+    in_every_form(|scene| {
+        for version in Version::ALL {
+            for (cut, id) in [1, 7, 8, 40].into_iter().zip(2..) {
+                let mut peer = scene.earned(version, id);
+                let requests = peer.requests(2);
+                let whole = requests.len() / 2;
+                let end = requests.len().min(whole + cut);
+                peer.send(&requests[..end - 1]);
+                assert_eq!(peer.finish(), 1, "{}: {cut}", scene.form);
+            }
         }
-        peers::wait_until_alone(controller);
+        wait_for_switches(&scene.controller, 1);
     });
 }
 
+/// Once it reads, it gets an answer to each request.
 #[test]
 fn a_peer_that_never_reads_is_not_read_from() {
-    in_every_mode(|mode, controller, neighbour| {
-        let socket = Hostile::earned(controller, 2);
-        peers::fill(&socket);
-        neighbour.is_served(mode);
-        drop(socket);
-        peers::wait_until_alone(controller);
+    in_every_form(|scene| {
+        let mut peer = scene.earned(Version::Of13, 2);
+        let (requests, rest) = peer.fill();
+        let mut leaves = scene.earned(Version::Of10, 3);
+        let _ = leaves.fill();
+        scene.check_neighbour();
+        if scene.form.app != App::L3 {
+            let mut socket = peer.socket.try_clone().unwrap();
+            thread::scope(|scope| {
+                scope.spawn(move || std::io::Write::write_all(&mut socket, &rest).unwrap());
+                assert!(peer.wait_for_answers(requests), "{}", scene.form);
+            });
+        }
+        let waiting = scene.controller.network().waiting_bytes(DatapathId(2));
+        assert!(waiting.unwrap().replies < 8 << 20, "{}", scene.form);
+        drop((peer, leaves));
+        wait_for_switches(&scene.controller, 1);
     });
 }
 
@@ -113,51 +162,52 @@ fn a_peer_that_never_reads_is_not_read_from() {
 #[test]
 fn a_storm_of_connections_leaves_no_state() {
     const PEERS: u64 = 100;
-    in_every_mode(|mode, controller, neighbour| {
-        let silent: Vec<_> = (0..PEERS).map(|_| connect(controller)).collect();
+    in_every_form(|scene| {
+        let silent: Vec<_> = (0..PEERS).map(|_| connect(&scene.controller)).collect();
         let switches: Vec<_> = (2..2 + PEERS)
             .map(|id| {
-                let mut socket = connect(controller);
+                let mut socket = connect(&scene.controller);
                 join(&mut socket, Version::ALL[id as usize % 2], id);
                 socket
             })
             .collect();
-        neighbour.is_served(mode);
+        scene.check_neighbour();
         drop((silent, switches));
-        peers::wait_until_alone(controller);
+        wait_for_switches(&scene.controller, 1);
     });
 }
 
 /// One peer connects and disconnects for as long as its neighbour is served.
 #[test]
 fn a_peer_that_connects_and_leaves_in_a_loop() {
-    in_every_mode(|mode, controller, neighbour| {
+    in_every_form(|scene| {
         let is_over = AtomicBool::new(false);
+        let (controller, form) = (&scene.controller, scene.form);
         thread::scope(|scope| {
             let churn = scope.spawn(|| {
                 let mut rounds = 0;
                 while !is_over.load(Relaxed) || rounds < 5 {
-                    drop(Hostile::earned(controller, 2));
+                    drop(Peer::earned(controller, form, Version::Of13, 2));
                     rounds += 1;
                 }
             });
-            for _ in 0..5 {
-                neighbour.is_served(mode);
+            for _ in 0..100 {
+                scene.neighbour.assert_served();
             }
             is_over.store(true, Relaxed);
             churn.join().unwrap();
         });
-        peers::wait_until_alone(controller);
+        wait_for_switches(&scene.controller, 1);
     });
 }
 
 /// The newer one has the id.
 #[test]
 fn of_two_peers_with_one_datapath_id_the_newer_is_used() {
-    in_every_mode(|_, controller, _| {
-        let mut older = Hostile::earned(controller, 2);
-        let mut newer = Hostile::earned(controller, 2);
-        peers::read_to_end(&mut older);
-        peers::assert_served(&mut newer);
+    in_every_form(|scene| {
+        let mut older = scene.earned(Version::Of13, 2);
+        let mut newer = scene.earned(Version::Of13, 2);
+        older.read_to_end();
+        newer.assert_served();
     });
 }

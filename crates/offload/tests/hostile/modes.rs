@@ -1,80 +1,148 @@
-//! A controller in each mode of `--offload`, and a switch of its that behaves.
+//! Controllers in each mode of `--offload`, with each program that has a part in the kernel there.
 
-use crate::packets::Packet;
-use crate::peers::ask;
-use crate::switch::{connect, join, silent_controller};
-use std::net::TcpStream;
+use crate::plan::{CONFIG, Router};
+use crate::switch::silent_controller;
+use std::fmt;
 use std::time::Duration;
 use urtica_apps::L2;
 use urtica_controller::{Controller, Running, SwitchInfo};
 use urtica_offload::ring::RingKernel;
-use urtica_offload::{Driven, Kernel, LearningSwitch, Mode, Unavailable};
+use urtica_offload::{
+    DEFAULT_MAX_SWITCHES, Driven, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable,
+};
 use urtica_services::{Discovery, DiscoveryConfig, Hosts, HostsConfig};
-use urtica_wire::{DatapathId, Version};
 
-/// All modes; the default first.
-pub const MODES: [&str; 5] = ["none", "auto", "kernel", "ring", "driven"];
-
-/// Starts a controller in this mode; if the machine does not accept the programs, prints a line, or fails with CI=true.
-pub fn controller(mode: &str) -> Option<Running> {
-    let prepared = prepare(mode);
-    let reason = match prepared {
-        Ok(controller) => {
-            let address = "ptcp:0:127.0.0.1".parse().unwrap();
-            let controller = controller.listen(address).shards(1);
-            return Some(controller.start().unwrap());
-        }
-        Err(reason) => reason,
-    };
-    let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
-    assert!(!is_ci, "{mode} cannot be tested here: {reason}");
-    println!("skipped: {mode} cannot be tested here: {reason}");
-    None
+/// A control program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum App {
+    /// The learning switch.
+    L2,
+    /// The learning switch behind discovery and hosts.
+    Services,
+    /// The router, with its services.
+    L3,
 }
 
-/// With the learning switch, and a kernel half at once for every switch.
-fn prepare(mode: &str) -> Result<Controller, Unavailable> {
-    let controller = silent_controller().kernel_half_after(Duration::ZERO, 0);
-    let in_kernel = |mode| Ok::<_, Unavailable>(LearningSwitch::new(Kernel::start()?).mode(mode));
-    Ok(match mode {
-        "auto" => controller.program(in_kernel(Mode::Auto)?),
-        "kernel" => controller.program(in_kernel(Mode::Kernel)?),
-        "ring" => controller.input_rings(RingKernel::start()?).program(l2),
-        "driven" => {
-            let driven = Driven::start()?;
-            let discovery = Discovery::new(DiscoveryConfig::default());
-            let hosts = Hosts::new(&discovery, HostsConfig::default());
-            discovery.offload(driven.offload());
-            hosts.offload(driven.offload());
-            let controller = controller.kernel_halves(driven).program(discovery);
-            controller.program(hosts).program(l2)
+/// A program in a mode of `--offload`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    pub app: App,
+    pub mode: &'static str,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} with --offload {}", self.app, self.mode)
+    }
+}
+
+const fn form(app: App, mode: &'static str) -> Form {
+    Form { app, mode }
+}
+
+/// All of them. The first of each program is the default, which the others must equal.
+pub const FORMS: [Form; 12] = [
+    form(App::L2, "none"),
+    form(App::L2, "auto"),
+    form(App::L2, "kernel"),
+    form(App::L2, "ring"),
+    form(App::Services, "none"),
+    form(App::Services, "driven"),
+    form(App::Services, "ring"),
+    form(App::L3, "none"),
+    form(App::L3, "auto"),
+    form(App::L3, "kernel"),
+    form(App::L3, "driven"),
+    form(App::L3, "ring"),
+];
+
+impl Form {
+    /// Starts a controller of this form; if the machine does not accept the programs, prints a line, or fails with
+    /// CI=true.
+    pub fn start(self) -> Option<Running> {
+        self.start_as(DEFAULT_MAX_SWITCHES, |controller| controller)
+    }
+
+    /// Starts it with kernel halves for this number of switches, and with other settings or one more program.
+    pub fn start_as(
+        self,
+        max_switches: u32,
+        set: impl FnOnce(Controller) -> Controller,
+    ) -> Option<Running> {
+        let reason = match self.prepare(silent_controller(), max_switches) {
+            Ok(controller) => {
+                let address = "ptcp:0:127.0.0.1".parse().unwrap();
+                let controller = set(controller).listen(address).shards(1);
+                return Some(controller.start().unwrap());
+            }
+            Err(reason) => reason,
+        };
+        let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+        assert!(!is_ci, "{self} cannot be tested here: {reason}");
+        println!("skipped: {self} cannot be tested here: {reason}");
+        None
+    }
+
+    /// Adds the program, with a kernel half at once for every switch.
+    fn prepare(self, controller: Controller, max_switches: u32) -> Result<Controller, Unavailable> {
+        let controller = controller.kernel_half_after(Duration::ZERO, 0);
+        let controller = match self.mode {
+            "ring" => controller.input_rings(RingKernel::start()?.max_switches(max_switches)),
+            _ => controller,
+        };
+        Ok(match self.app {
+            App::L2 => match self.kernel_mode() {
+                None => controller.program(l2),
+                Some(mode) => {
+                    let kernel = Kernel::start()?.max_switches(max_switches);
+                    controller.program(LearningSwitch::new(kernel).mode(mode))
+                }
+            },
+            App::Services => {
+                let discovery = Discovery::new(DiscoveryConfig::default());
+                let hosts = Hosts::new(&discovery, HostsConfig::default());
+                let controller = self.drive(controller, &discovery, &hosts, max_switches)?;
+                controller.program(discovery).program(hosts).program(l2)
+            }
+            App::L3 => {
+                let kernel = self.kernel_mode().map(|mode| {
+                    let kernel = RouterKernel::start()?;
+                    Ok::<_, Unavailable>(kernel.mode(mode).max_switches(max_switches))
+                });
+                let router = Router::of(CONFIG, kernel.transpose()?);
+                let (discovery, hosts) = (&router.discovery, &router.hosts);
+                let controller = self.drive(controller, discovery, hosts, max_switches)?;
+                router.add_to(controller)
+            }
+        })
+    }
+
+    fn kernel_mode(self) -> Option<Mode> {
+        match self.mode {
+            "auto" => Some(Mode::Auto),
+            "kernel" => Some(Mode::Kernel),
+            _ => None,
         }
-        _ => controller.program(l2),
-    })
+    }
+
+    /// Lets the kernel handle input of the services, in that mode.
+    fn drive(
+        self,
+        controller: Controller,
+        discovery: &Discovery,
+        hosts: &Hosts,
+        max_switches: u32,
+    ) -> Result<Controller, Unavailable> {
+        if self.mode != "driven" {
+            return Ok(controller);
+        }
+        let driven = Driven::start()?.max_switches(max_switches);
+        discovery.offload(driven.offload());
+        hosts.offload(driven.offload());
+        Ok(controller.kernel_halves(driven))
+    }
 }
 
 fn l2(_: &SwitchInfo) -> L2 {
     L2::default()
-}
-
-/// A switch that behaves.
-pub struct Neighbour {
-    socket: TcpStream,
-}
-
-impl Neighbour {
-    pub fn join(controller: &Running, id: u64) -> Self {
-        let mut socket = connect(controller);
-        join(&mut socket, Version::Of13, id);
-        assert!(controller.network().info(DatapathId(id)).is_some());
-        Self { socket }
-    }
-
-    /// Each of its packets is flooded, or has a flow entry sent for it.
-    pub fn is_served(&mut self, mode: &str) {
-        for round in 0..20 {
-            let packet = Packet::udp(1, 2 + round % 2);
-            assert!(ask(&mut self.socket, &packet), "{mode}");
-        }
-    }
 }

@@ -1,187 +1,280 @@
-//! The behaviour of misbehaving peers.
+//! Switches that behave, and the misbehaviour of others.
 
+use crate::faults::Fault;
+use crate::modes::{App, Form};
 use crate::packets::Packet;
-use crate::switch::{PATIENCE, connect, headers, join};
+use crate::plan::{self, PORTS, port_of, question_for_gateway};
+use crate::switch::{PATIENCE, connect, headers, join_with_ports};
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 use urtica_controller::Running;
-use urtica_wire::Version;
+use urtica_wire::{Header, Version};
 
 const ERROR: u8 = 1;
 const ECHO_REPLY: u8 = 3;
 const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
 
-/// The xid of the last message of a peer.
-const LAST_XID: u8 = 0x77;
+/// The xid of a peer's last message, an echo request.
+const LAST_XID: u32 = 0x77;
 
-/// A switch that sends this once it is served.
-#[derive(Debug)]
-pub struct Hostile {
-    name: &'static str,
-    bytes: &'static [u8],
+/// The offset of the quoted input in an error.
+const QUOTE_AT: usize = 12;
+
+/// The most that is sent to the router without reading.
+const FLOOD_BYTES: usize = 32 << 20;
+
+/// A switch.
+pub struct Peer {
+    pub socket: TcpStream,
+    app: App,
+    version: Version,
+    /// The number of its host.
+    host: u8,
+    /// The start of a message of the controller.
+    said: Vec<u8>,
 }
 
-const fn hostile(name: &'static str, bytes: &'static [u8]) -> Hostile {
-    Hostile { name, bytes }
-}
-
-/// Messages with one fault each; those of a known type are of 1.3.
-pub const HOSTILE: [Hostile; 14] = [
-    hostile("a length of 0", &[4, 2, 0, 0, 0, 0, 0, 9]),
-    hostile("a length of 7", &[4, 10, 0, 7, 0, 0, 0, 9]),
-    hostile("an unknown type", &[4, 30, 0, 8, 0, 0, 0, 9]),
-    hostile("an unknown version", &[9, 2, 0, 8, 0, 0, 0, 9]),
-    hostile("the other version", &[1, 2, 0, 8, 0, 0, 0, 9]),
-    hostile("a message for switches", &[4, 5, 0, 8, 0, 0, 0, 9]),
-    hostile(
-        "a packet-in that is cut",
-        &[4, 10, 0, 16, 0, 0, 0, 9, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0],
-    ),
-    hostile(
-        "a match beyond its packet-in",
-        &[
-            4, 10, 0, 42, 0, 0, 0, 9, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-            0, 1, 0x7f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        ],
-    ),
-    hostile(
-        "a match of no length",
-        &[
-            4, 10, 0, 42, 0, 0, 0, 9, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-            0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        ],
-    ),
-    hostile(
-        "a port status that is cut",
-        &[4, 12, 0, 12, 0, 0, 0, 9, 0, 0, 0, 0],
-    ),
-    hostile("a second hello", &[4, 0, 0, 8, 0, 0, 0, 9]),
-    hostile("a reply that nobody wants", &[4, 21, 0, 8, 0, 0, 0, 9]),
-    hostile(
-        "an error of its own",
-        &[4, 1, 0, 12, 0, 0, 0, 9, 0, 1, 0, 1],
-    ),
-    // One message by its length.
-    hostile("no OpenFlow", &[b'G'; 0x4747]),
-];
-
-/// The outcome for a peer.
+/// The messages of the controller to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The errors that it received.
+    /// The answers to requests.
+    pub answers: usize,
+    /// The errors, from their xids on.
     pub errors: Vec<Vec<u8>>,
+    /// Whether the connection ended.
     pub is_closed: bool,
 }
 
-impl Hostile {
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Connects a switch with this id that has been served, by the kernel if that answers.
-    pub fn earned(controller: &Running, id: u64) -> TcpStream {
+impl Peer {
+    /// Joins as the switch with this id.
+    pub fn join(controller: &Running, form: Form, version: Version, id: u64) -> Self {
         let mut socket = connect(controller);
-        join(&mut socket, Version::Of13, id);
-        for _ in 0..4 {
-            assert_served(&mut socket);
-        }
-        socket
+        let ports = match form.app {
+            App::L3 => PORTS,
+            _ => 0,
+        };
+        join_with_ports(&mut socket, version, id, ports);
+        let mut peer = Self {
+            socket,
+            app: form.app,
+            version,
+            // Hosts of other switches have other numbers, and none has a gateway's.
+            host: (id % 200) as u8 + 2,
+            said: Vec::new(),
+        };
+        peer.introduce_hosts();
+        peer
     }
 
-    /// Returns the outcome for a switch with this id that sends the message among well-formed ones.
-    pub fn outcome(&self, controller: &Running, id: u64) -> Outcome {
-        let mut socket = Self::earned(controller, id);
-        let mut said = Vec::new();
-        Packet::udp(3, 4).encode(Version::Of13, 1, &mut said);
-        said.extend_from_slice(self.bytes);
-        Packet::udp(4, 3).encode(Version::Of13, 2, &mut said);
-        said.extend([4, 2, 0, 8, 0, 0, 0, LAST_XID]);
-        // Fails if the connection has ended by then.
-        let _ = socket.write_all(&said);
-        let (heard, is_closed) = read_until(&mut socket, |kind, xid| {
-            kind == ECHO_REPLY && xid == u32::from(LAST_XID)
-        });
-        let mut at = 0;
-        let mut errors = Vec::new();
-        for header in headers(&heard) {
-            let end = at + usize::from(header.length);
-            if header.message_type == ERROR {
-                errors.push(heard[at..end].to_vec());
+    /// The learning switch knows both of the switch's hosts from then on: packets to unknown ones are flooded within a limit.
+    fn introduce_hosts(&mut self) {
+        if self.app != App::L3 {
+            let mut packets = Vec::new();
+            Packet::udp(1, 2).encode(self.version, 1, &mut packets);
+            Packet::udp(2, 1).encode(self.version, 2, &mut packets);
+            self.send(&packets);
+            assert!(self.wait_for_answers(2));
+        }
+    }
+
+    /// Joins, and is answered a few times, by the kernel if that answers.
+    pub fn earned(controller: &Running, form: Form, version: Version, id: u64) -> Self {
+        let mut peer = Self::join(controller, form, version, id);
+        (0..4).for_each(|_| peer.assert_served());
+        peer
+    }
+
+    /// Appends a request, which has one answer.
+    pub fn request(&self, number: u32, to: &mut Vec<u8>) {
+        match self.app {
+            // In that mode, the kernel answers echo requests.
+            App::Services if number % 8 != 7 => self.echo_request(number, to),
+            _ => self.packet().encode(self.version, number, to),
+        }
+    }
+
+    /// A packet that has one answer.
+    fn packet(&self) -> Packet {
+        match self.app {
+            App::L2 | App::Services => Packet::udp(1, 2),
+            App::L3 => Packet {
+                buffer_id: u32::MAX,
+                in_port: port_of(self.host),
+                frame: question_for_gateway(self.host),
+            },
+        }
+    }
+
+    /// Returns this number of requests.
+    pub fn requests(&self, count: u32) -> Vec<u8> {
+        let mut requests = Vec::new();
+        (0..count).for_each(|number| self.request(number, &mut requests));
+        requests
+    }
+
+    fn echo_request(&self, xid: u32, to: &mut Vec<u8>) {
+        let [.., third, last] = xid.to_be_bytes();
+        to.extend([self.version.to_wire(), 2, 0, 8, 0, 0, third, last]);
+    }
+
+    fn is_answer(&self, header: &Header) -> bool {
+        match self.app {
+            App::L2 => [PACKET_OUT, FLOW_MOD].contains(&header.message_type),
+            App::Services => {
+                let answers = [PACKET_OUT, FLOW_MOD, ECHO_REPLY];
+                answers.contains(&header.message_type) && header.xid != LAST_XID
             }
-            at = end;
+            App::L3 => (header.message_type, header.xid) == (PACKET_OUT, plan::XID),
         }
-        Outcome { errors, is_closed }
     }
-}
 
-/// Reads until a message of this type and xid, or the end; returns all, and whether that was the end.
-fn read_until(socket: &mut TcpStream, is_it: impl Fn(u8, u32) -> bool) -> (Vec<u8>, bool) {
-    let mut heard = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        if headers(&heard).any(|header| is_it(header.message_type, header.xid)) {
-            return (heard, false);
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).unwrap();
+    }
+
+    /// Sends a request. Returns whether it was answered, and the connection did not end.
+    pub fn is_served(&mut self) -> bool {
+        self.send(&self.requests(1));
+        self.wait_for_answers(1)
+    }
+
+    /// Fails if a request is not answered.
+    pub fn assert_served(&mut self) {
+        assert!(self.is_served());
+    }
+
+    /// Reads until this number of answers has arrived. Returns whether it has, before the connection ended.
+    pub fn wait_for_answers(&mut self, count: usize) -> bool {
+        let mut answers = 0;
+        while answers < count {
+            if !self.receive() {
+                return false;
+            }
+            answers += self.take_answers();
         }
-        match socket.read(&mut buffer) {
-            Ok(0) => return (heard, true),
-            Ok(count) => heard.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => return (heard, true),
+        assert_eq!(answers, count);
+        true
+    }
+
+    /// Removes the whole messages, and returns the number of answers among them.
+    fn take_answers(&mut self) -> usize {
+        let (mut answers, mut end) = (0, 0);
+        for header in headers(&self.said) {
+            answers += usize::from(self.is_answer(&header));
+            end += usize::from(header.length);
+        }
+        self.said.drain(..end);
+        answers
+    }
+
+    /// Reads once; returns whether that was not the end.
+    fn receive(&mut self) -> bool {
+        let mut buffer = [0; 1 << 16];
+        match self.socket.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.said.extend_from_slice(&buffer[..count]);
+                true
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
             Err(error) => panic!("nothing comes: {error}"),
         }
     }
-}
 
-/// Sends a packet; returns whether it was flooded, or has a flow entry, and not the end of the connection.
-pub fn ask(socket: &mut TcpStream, packet: &Packet) -> bool {
-    let mut message = Vec::new();
-    packet.encode(Version::Of13, 1, &mut message);
-    socket.write_all(&message).unwrap();
-    let (_, is_closed) = read_until(socket, |kind, _| kind == PACKET_OUT || kind == FLOW_MOD);
-    !is_closed
-}
+    /// Sends no more, and reads until the controller has closed the connection. Returns the number of answers.
+    pub fn finish(&mut self) -> usize {
+        let _ = self.socket.shutdown(Shutdown::Write);
+        self.read_to_end()
+    }
 
-/// Fails if a switch is not answered.
-pub fn assert_served(socket: &mut TcpStream) {
-    assert!(ask(socket, &Packet::udp(5, 6)));
-}
+    /// Reads until the controller has closed the connection. Returns the number of answers.
+    pub fn read_to_end(&mut self) -> usize {
+        let mut answers = 0;
+        while self.receive() {
+            answers += self.take_answers();
+        }
+        answers
+    }
 
-/// Sends the first bytes of a message, after one that is whole.
-pub fn send_cut(socket: &mut TcpStream, bytes: usize) {
-    let mut said = Vec::new();
-    Packet::udp(3, 4).encode(Version::Of13, 1, &mut said);
-    let whole = said.len();
-    Packet::udp(3, 4).encode(Version::Of13, 2, &mut said);
-    socket.write_all(&said[..whole + bytes]).unwrap();
-}
+    /// Returns the outcome of a fault among requests, in one piece or each message in its own.
+    pub fn outcome(&mut self, fault: &Fault, is_apart: bool) -> Outcome {
+        let mut last = self.requests(1);
+        self.echo_request(LAST_XID, &mut last);
+        let messages = [self.requests(2), fault.bytes(self.version), last];
+        let messages = match is_apart {
+            true => messages.to_vec(),
+            false => vec![messages.concat()],
+        };
+        for message in messages {
+            // Fails if the connection has ended by then.
+            let _ = self.socket.write_all(&message);
+        }
+        let is_last = |header: Header| (header.message_type, header.xid) == (ECHO_REPLY, LAST_XID);
+        let mut is_closed = false;
+        while !is_closed && !headers(&self.said).any(is_last) {
+            is_closed = !self.receive();
+        }
+        let mut errors = Vec::new();
+        let mut rest = &self.said[..];
+        for header in headers(&self.said) {
+            let (message, after) = rest.split_at(header.length.into());
+            if header.message_type == ERROR {
+                // An error quotes the input from the fault on, as far as it has arrived.
+                let bytes = message
+                    .len()
+                    .min(if is_apart { QUOTE_AT } else { usize::MAX });
+                errors.push(message[message.len().min(4)..bytes].to_vec());
+            }
+            rest = after;
+        }
+        // The router's answers pass through a mailbox, beside those of the session.
+        let answers = match self.app {
+            App::L3 => 0,
+            _ => self.take_answers(),
+        };
+        Outcome {
+            answers,
+            errors,
+            is_closed,
+        }
+    }
 
-/// Reads until the controller has closed the connection.
-pub fn read_to_end(socket: &mut TcpStream) {
-    let (_, is_closed) = read_until(socket, |_, _| false);
-    assert!(is_closed);
-}
-
-/// Sends packets without reading, until the socket accepts no more for a while.
-pub fn fill(mut socket: &TcpStream) {
-    socket
-        .set_write_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
-    let mut packet = Vec::new();
-    Packet::udp(3, 4).encode(Version::Of13, 1, &mut packet);
-    let packets = packet.repeat(500);
-    let mut sent = 0;
-    while let Ok(count) = socket.write(&packets) {
-        sent += count;
-        assert!(sent < 1 << 28, "it is read for ever");
+    /// Sends requests without reading, until the socket accepts no more for a while. Returns the number of whole ones,
+    /// and the rest of the last one. The router's program is read from in any case: its answers pass through a mailbox, whose
+    /// bound they may not exceed.
+    pub fn fill(&mut self) -> (usize, Vec<u8>) {
+        let stop = Duration::from_millis(500);
+        self.socket.set_write_timeout(Some(stop)).unwrap();
+        let mut request = Vec::new();
+        let mut packet = self.packet();
+        packet.frame.resize(1_400, 0);
+        packet.encode(self.version, 1, &mut request);
+        let requests = request.repeat(50);
+        let mut sent = 0;
+        while let Ok(count) = self.socket.write(&requests[sent % request.len()..]) {
+            sent += count;
+            if self.app == App::L3 && sent > FLOOD_BYTES {
+                break;
+            }
+            assert!(sent < 1 << 28, "it is read for ever");
+        }
+        self.socket.set_write_timeout(None).unwrap();
+        let rest = sent.next_multiple_of(request.len()) - sent;
+        (
+            sent.div_ceil(request.len()),
+            request[request.len() - rest..].to_vec(),
+        )
     }
 }
 
-/// Waits until the neighbour is the only switch, and no other has a kernel half.
-pub fn wait_until_alone(controller: &Running) {
+/// Waits until this is the number of switches, and no others have a kernel half.
+pub fn wait_for_switches(controller: &Running, count: usize) {
     let (start, network) = (Instant::now(), controller.network());
-    while network.switches().len() > 1 || network.kernel_half_totals().switches() > 1 {
+    while network.switches().len() > count || network.kernel_half_totals().switches() > count as u64
+    {
         assert!(start.elapsed() < PATIENCE, "they have left");
         thread::sleep(Duration::from_millis(1));
     }

@@ -57,23 +57,51 @@ pub fn router(kernel: Option<RouterKernel>) -> (Controller, Hosts) {
 
 /// Creates it with another plan of subnets.
 pub fn router_of(config: &str, kernel: Option<RouterKernel>) -> (Controller, Hosts) {
-    let discovery = Discovery::new(DiscoveryConfig::default());
-    let hosts = Hosts::new(&discovery, HostsConfig::default());
-    let routes = Routes::new(&discovery);
-    let provisioner = Provisioner::new(ProvisionConfig::default());
-    let config: L3Config = config.parse().unwrap();
-    let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
-    let l3 = match kernel {
-        Some(kernel) => l3.in_kernel(std::sync::Arc::new(kernel)),
-        None => l3,
-    };
-    let controller = silent_controller()
-        .program(discovery)
-        .program(hosts.clone())
-        .program(routes)
-        .program(provisioner)
-        .program(l3);
-    (controller, hosts)
+    let router = Router::of(config, kernel);
+    let hosts = router.hosts.clone();
+    (router.add_to(silent_controller()), hosts)
+}
+
+/// The router and its services.
+pub struct Router {
+    pub discovery: Discovery,
+    pub hosts: Hosts,
+    routes: Routes,
+    provisioner: Provisioner,
+    l3: L3,
+}
+
+impl Router {
+    /// Creates it with this plan of subnets.
+    pub fn of(config: &str, kernel: Option<RouterKernel>) -> Self {
+        let discovery = Discovery::new(DiscoveryConfig::default());
+        let hosts = Hosts::new(&discovery, HostsConfig::default());
+        let routes = Routes::new(&discovery);
+        let provisioner = Provisioner::new(ProvisionConfig::default());
+        let config: L3Config = config.parse().unwrap();
+        let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
+        let l3 = match kernel {
+            Some(kernel) => l3.in_kernel(std::sync::Arc::new(kernel)),
+            None => l3,
+        };
+        Self {
+            discovery,
+            hosts,
+            routes,
+            provisioner,
+            l3,
+        }
+    }
+
+    /// Adds them to a controller, the router last.
+    pub fn add_to(self, controller: Controller) -> Controller {
+        controller
+            .program(self.discovery)
+            .program(self.hosts)
+            .program(self.routes)
+            .program(self.provisioner)
+            .program(self.l3)
+    }
 }
 
 /// The subnet of a host.

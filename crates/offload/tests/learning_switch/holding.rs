@@ -210,6 +210,69 @@ fn tables_of_another_version_are_released() {
     }
 }
 
+/// Another layout has one more map, and one more descriptor for each connection: it is released all the same.
+#[test]
+fn tables_with_further_descriptors_are_released() {
+    if kernel().is_none() {
+        return;
+    }
+    let room = Room::new();
+    let (first, _) = room.start(room.attach());
+    let mut switch = Switch::join(&first, Version::Of13);
+    assert_eq!(switch.ask(1, 2), PACKET_OUT);
+    first.leave().unwrap();
+    let mut held = room.attach();
+    let maps = &mut held.commons[0].attachment;
+    maps.label = "urtica kernel half l2.4711 0".into();
+    maps.fds.push(maps.fds[0].try_clone().unwrap());
+    let of_connection = held.connections[0].attachment.as_mut().unwrap();
+    let further = of_connection.fds[0].try_clone().unwrap();
+    of_connection.fds.push(further);
+    let (second, going_on) = room.start(held);
+    assert_eq!(going_on, 0);
+    assert_eq!(switch.ask(2, 1), PACKET_OUT, "host 1 is unknown again");
+    assert_eq!(switch.ask(1, 2), FLOW_MOD);
+    second.stop().unwrap();
+    room.holder.join().unwrap().unwrap();
+}
+
+/// A program that replaces others tells the holder which are loaded: one that returns does not take others for its own.
+#[test]
+fn the_holder_knows_which_programs_are_loaded() {
+    if kernel().is_none() {
+        return;
+    }
+    let room = Room::new();
+    let (first, _) = room.start(room.attach());
+    let mut switch = Switch::join(&first, Version::Of13);
+    switch.ask(1, 2);
+    first.leave().unwrap();
+    let mut held = room.attach();
+    let own = held.commons[0].attachment.label.clone();
+    let code = own.rfind(' ').unwrap() + 1;
+    // Those of another build.
+    let other = format!("{}4711", &own[..code]);
+    held.commons[0].attachment.label.clone_from(&other);
+    let renamed = held
+        .link
+        .replace_common(held.commons[0].id, other, &fds(&held));
+    renamed.unwrap();
+    let (second, going_on) = room.start(held);
+    assert_eq!(going_on, 1);
+    second.leave().unwrap();
+    let held = room.attach();
+    assert_eq!(held.commons[0].attachment.label, own);
+    assert_eq!(held.commons.len(), 1);
+    let (third, _) = room.start(held);
+    third.stop().unwrap();
+    room.holder.join().unwrap().unwrap();
+}
+
+fn fds(held: &Held) -> Vec<BorrowedFd<'_>> {
+    let fds = held.commons[0].attachment.fds.iter();
+    fds.map(AsFd::as_fd).collect()
+}
+
 /// Waits until the other side's kernel has received everything.
 fn wait_until_acknowledged(socket: &TcpStream) {
     let start = std::time::Instant::now();

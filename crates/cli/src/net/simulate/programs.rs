@@ -3,7 +3,7 @@
 //! Networks have loops if discovery runs, whether named or added by a program. Programs that need a file get one: a firewall
 //! that denies the hosts' datagrams, and three subnets for the hosts.
 
-use super::super::{with_apps, with_services};
+use super::super::with_services;
 use super::reservations::Reservations;
 use std::error::Error;
 use std::net::Ipv4Addr;

@@ -104,6 +104,23 @@ fn every_phase_is_resumed() {
     }
 }
 
+/// The words of this layout of journals, which another build may have written.
+#[test]
+fn a_word_has_golden_bytes() {
+    let session = new_session();
+    assert_eq!(session.to_word().to_le_bytes()[4..], [0, 0, 1, 0]);
+    for (version, expected) in [(Version::Of10, [3, 1, 1, 0]), (Version::Of13, [3, 4, 1, 0])] {
+        let mut session = new_session();
+        advance(&mut session, version, 1);
+        let word = session.to_word();
+        assert_eq!(word.to_le_bytes()[4..6], [2, version.to_wire()]);
+        advance(&mut session, version, 2);
+        let word = session.to_word();
+        assert_eq!(word as u32, session.xids.last());
+        assert_eq!(word.to_le_bytes()[4..], expected);
+    }
+}
+
 #[test]
 fn resumed_switches_are_only_asked_for_their_ports() {
     for (version, asked) in [(Version::Of10, "features"), (Version::Of13, "ports")] {

@@ -19,6 +19,10 @@ struct Log {
     events: Vec<Vec<u8>>,
     /// The kernel's counts.
     done: Reclaimed,
+    /// Bytes that are passed and not read.
+    unread: u64,
+    /// Whether its answers have not been written.
+    is_answering: bool,
 }
 
 /// A kernel half that only passes on what a test gives it.
@@ -42,7 +46,11 @@ impl KernelHalf for Scripted {
     }
 
     fn hand_over(&mut self, _: BorrowedFd, _: Handover) -> io::Result<Taken> {
-        self.log.lock().calls.push("hand over");
+        let mut log = self.log.lock();
+        if log.unread > 0 {
+            return Ok(Taken::NotYet);
+        }
+        log.calls.push("hand over");
         Ok(Taken::Yes)
     }
 
@@ -54,10 +62,17 @@ impl KernelHalf for Scripted {
     }
 
     fn may_write(&mut self, _: BorrowedFd) -> bool {
-        true
+        !self.log.lock().is_answering
     }
 
-    fn note_read(&mut self, _: usize) {}
+    fn note_read(&mut self, count: usize) {
+        let mut log = self.log.lock();
+        log.unread = log.unread.saturating_sub(count as u64);
+    }
+
+    fn unread(&self) -> u64 {
+        self.log.lock().unread
+    }
 
     fn note_written(&mut self, _: usize) {}
 
@@ -167,6 +182,7 @@ fn kernel_half_starts_after_some_time_and_packet_ins() {
     assert_eq!(totals.bytes(), 1000);
     drop(switch);
     bench.shards[0].serve(key, EventFlags::IN | EventFlags::RDHUP);
+    assert!(bench.shards[0].close_left().is_continue());
     assert_eq!((totals.switches(), totals.bytes()), (0, 0));
 }
 
@@ -376,4 +392,54 @@ fn echo_requests_answered_in_the_kernel_keep_switches_alive() {
         bench.shards[0].tick();
     }
     assert!(bench.network.info(DatapathId(7)).is_none(), "it is silent");
+}
+
+/// The socket reports the end of the stream before input that the kernel half has passed has come to its queue.
+#[test]
+fn the_end_of_the_stream_waits_for_passed_input() {
+    let (mut bench, log, wakeup) = scripted();
+    let mut switch = bench.join(1, 7);
+    let key = read_once(&mut bench, &mut switch);
+    received(&mut switch);
+    (log.lock().has_passed, log.lock().unread) = (true, 8);
+    rustix::io::write(&*wakeup, &1_u64.to_ne_bytes()).unwrap();
+    switch.shutdown(std::net::Shutdown::Write).unwrap();
+    let flags = EventFlags::IN | EventFlags::RDHUP;
+    bench.shards[0].serve(key, flags);
+    assert!(bench.shards[0].close_left().is_continue());
+    assert!(bench.shards[0].by_token.contains_key(&1), "more comes");
+    let interest = bench.shards[0].connections[key].interest();
+    assert_eq!(interest.input, Awaited::More, "it does not poll for it");
+    log.lock().unread = 0;
+    bench.shards[0].serve(key, flags);
+    assert!(bench.shards[0].close_left().is_continue());
+    assert!(!bench.shards[0].by_token.contains_key(&1), "that was all");
+}
+
+/// A connection that has ended stays open until its kernel half's answers are written.
+#[test]
+fn a_closed_connection_waits_for_its_answers() {
+    let (mut bench, log, _) = scripted();
+    let mut switch = bench.join(1, 7);
+    let key = read_once(&mut bench, &mut switch);
+    received(&mut switch);
+    let totals = Arc::clone(bench.network.kernel_half_totals());
+    log.lock().is_answering = true;
+    switch.shutdown(std::net::Shutdown::Write).unwrap();
+    bench.shards[0].serve(key, EventFlags::RDHUP);
+    assert!(bench.shards[0].close_left().is_continue());
+    assert!(bench.network.switches().is_empty(), "the switch has left");
+    let mut wait = || {
+        let mut events = Vec::with_capacity(EVENTS);
+        bench.shards[0].next_tick = Instant::now() + TICK;
+        bench.shards[0].wait(&mut events).unwrap();
+        bench.shards[0].next_tick > Instant::now() + TICK / 2
+    };
+    assert!(wait(), "it is checked often");
+    assert_eq!(totals.switches(), 1);
+    log.lock().is_answering = false;
+    while totals.switches() > 0 {
+        wait();
+    }
+    assert_eq!(switch.read(&mut [0; 8]).unwrap(), 0, "the end");
 }

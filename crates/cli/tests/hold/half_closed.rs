@@ -1,0 +1,115 @@
+//! Switches that send their last requests and close their side, while their program is replaced: the next one answers all,
+//! and then the connection ends.
+
+use crate::kernel::{AUTO, KERNEL, room};
+use crate::room::*;
+use crate::switch::*;
+use rustix::process::Signal;
+use std::net::Shutdown;
+use urtica_wire::Version;
+
+const COUNTS: [u64; 3] = [1, 50, 400];
+
+/// Sends its last packets, and closes its side.
+fn half_close(switch: &mut FakeSwitch, packets: u64) {
+    switch.send_packets(packets);
+    switch.socket.shutdown(Shutdown::Write).unwrap();
+    // What it is asked from now on it cannot answer.
+    switch.is_cut = true;
+}
+
+fn join(room: &Room, program: &Program, version: Version) -> FakeSwitch {
+    let mut switch = FakeSwitch::join(program.port().unwrap(), version, 1);
+    if room.has_kernel_half() {
+        program.answer_until_kept(&mut switch);
+    }
+    switch.send_packets(3);
+    switch.settle();
+    switch
+}
+
+fn check_answered(switch: &mut FakeSwitch) {
+    switch.settle();
+    while switch.take_frame() {}
+    assert_eq!(switch.flooded, switch.sent, "each packet, and no other");
+}
+
+/// Its last packets come while no program is there.
+fn close_without_program(room: &Room) {
+    for version in Version::ALL {
+        for count in COUNTS {
+            let program = room.start("first.log", &[]);
+            let mut switch = join(room, &program, version);
+            // Every so many-th needs a program.
+            switch.others = Some(30);
+            program.kill();
+            half_close(&mut switch, count);
+            let next = room.start("next.log", &[]);
+            check_answered(&mut switch);
+            assert!(next.log().contains("taken=1 closed=0"), "{}", next.log());
+            next.interrupt(room);
+        }
+    }
+}
+
+/// Its program ends right after them.
+fn close_before_the_end(room: &Room) {
+    for (round, signal) in [Signal::KILL, Signal::TERM]
+        .into_iter()
+        .cycle()
+        .take(8)
+        .enumerate()
+    {
+        let program = room.start("first.log", &[]);
+        let mut switch = join(room, &program, Version::ALL[round / 2 % 2]);
+        switch.others = Some(30);
+        half_close(&mut switch, COUNTS[round / 3]);
+        program.signal(signal);
+        program.wait_for_end();
+        let next = room.start("next.log", &[]);
+        check_answered(&mut switch);
+        assert!(!next.log().contains("cannot be used"), "{}", next.log());
+        next.interrupt(room);
+    }
+}
+
+#[test]
+fn last_packets_without_a_program_are_answered() {
+    close_without_program(&Room::new());
+    close_without_program(&Room::new().managed());
+}
+
+#[test]
+fn last_packets_without_a_program_are_answered_beside_a_kernel_half() {
+    for program in [KERNEL, AUTO] {
+        let Some(room) = room(program) else { return };
+        close_without_program(&room);
+        close_without_program(&room.managed());
+    }
+}
+
+#[test]
+fn last_packets_to_a_program_that_ends_are_answered() {
+    close_before_the_end(&Room::new());
+    for program in [KERNEL, AUTO] {
+        let Some(room) = room(program) else { return };
+        close_before_the_end(&room);
+    }
+}
+
+/// They are answered by the program that runs.
+#[test]
+fn last_packets_to_a_held_program_are_answered() {
+    let rooms = [Some(Room::new()), room(KERNEL), room(AUTO)];
+    for room in rooms.into_iter().flatten() {
+        let program = room.start("first.log", &[]);
+        for round in 0..30 {
+            let mut switch = join(&room, &program, Version::ALL[round % 2]);
+            switch.others = Some(30);
+            half_close(&mut switch, COUNTS[round % 3]);
+            check_answered(&mut switch);
+        }
+        assert!(!program.log().contains("WARN"), "{}", program.log());
+        program.interrupt(&room);
+    }
+}
