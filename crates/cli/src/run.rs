@@ -383,3 +383,19 @@ fn when_it_answers(mode: Mode) -> &'static str {
 fn inactive(reason: &Unavailable) -> String {
     format!("the kernel half is not active: {reason}; the program answers alone")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `docs/offload.md` has these words.
+    #[test]
+    fn a_build_without_clang_says_why_there_is_no_kernel_half() {
+        let reason = Unavailable::NotBuilt("clang cannot be run (No such file or directory)");
+        assert_eq!(
+            inactive(&reason),
+            "the kernel half is not active: it was built without the kernel's programs, since clang cannot be run \
+             (No such file or directory); the program answers alone"
+        );
+    }
+}

@@ -315,3 +315,61 @@ fn the_container_is_made_of_the_packages_files() {
     assert!(read("packaging/debian/urtica.toml").contains("\"/run/urtica/control\""));
     assert!(steps.contains("--owner=urtica --group=urtica /run/urtica"));
 }
+
+/// Everything else is built, and the program says what is missing, and serves switches.
+#[test]
+#[ignore = "takes long: make nightly"]
+fn a_build_without_clang_runs_without_a_kernel_half() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = root.join("target/without-clang");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--package", "urtica-cli"])
+        .args(["--no-default-features", "--features", "kernel-half"])
+        .arg("--target-dir")
+        .arg(&target)
+        .current_dir(&root)
+        .env("CLANG", "/nonexistent/clang")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{said}");
+    let reason = "/nonexistent/clang cannot be run (No such file or directory (os error 2))";
+    let warning = format!("the kernel half is left out: {reason}");
+    assert!(
+        said.contains(&warning) || said.contains("Finished"),
+        "{said}"
+    );
+    let program = target.join("debug/urtica");
+    let version = Command::new(&program).arg("--version").output().unwrap();
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    assert!(
+        version.contains(&format!("\nkernel half: no, since {reason}\n")),
+        "{version}"
+    );
+    for (offload, level) in [("kernel", "WARN"), ("auto", "INFO")] {
+        let mut child = Command::new(&program)
+            .args([
+                "run",
+                "l2",
+                "--listen",
+                "ptcp:0:127.0.0.1",
+                "--offload",
+                offload,
+            ])
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = std::io::BufReader::new(child.stderr.take().unwrap());
+        let _running = Running(child);
+        let lines = std::io::BufRead::lines(log).map_while(Result::ok);
+        let sentence = format!(
+            "the kernel half is not active: it was built without the kernel's programs, since {reason}"
+        );
+        let lines: Vec<_> = lines
+            .take_while(|line| !line.contains("listening address="))
+            .collect();
+        let is_it = |line: &&String| line.contains(level) && line.contains(&sentence);
+        assert!(lines.iter().any(|line| is_it(&line)), "{lines:?}");
+    }
+}

@@ -27,7 +27,7 @@ const LOG: &str = "log";
 /// The file of tokens, which is read again each time.
 const NORTHBOUND_TOKENS: &str = "northbound-tokens";
 
-const KERNEL_ANSWERS: &str = "the kernel answers for l2: programs and their settings cannot change until the controller is restarted";
+const KERNEL_ANSWERS: &str = "the kernel answers for these programs: they and their settings cannot change until the controller is restarted";
 
 /// A follower of the changing configuration: the northbound interface, if any.
 pub trait Follow {

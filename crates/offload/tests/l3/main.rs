@@ -4,6 +4,7 @@
 
 mod facts;
 mod holding;
+mod of13;
 mod order;
 mod pair;
 mod plan;

@@ -2,15 +2,30 @@
 
 use crate::packets::Packet;
 use crate::plan::{HOSTS, PORTS, XID, port_of, question_for_gateway, router, router_kernel};
-use crate::switch::{Channel, InMemory, connect, headers, join_with_ports, settle};
+use crate::switch::{
+    Channel, InMemory, PATIENCE, SETTLE_XID, connect, headers, join_with_ports, settle,
+};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Instant;
 use urtica_controller::{Running, SwitchCounters};
 use urtica_offload::{Mode, RouterKernel};
 use urtica_services::Hosts;
-use urtica_wire::{DatapathId, Version};
+use urtica_wire::{DatapathId, Header, Version};
 
+const ERROR: u8 = 1;
+const ECHO_REPLY: u8 = 3;
 const PACKET_OUT: u8 = 13;
+
+/// Appends an answer of the session: an error or an echo reply. Those on which routes depend come from other threads, as the
+/// provisioner's entries, and are not answers.
+fn note(session: &mut Vec<u8>, header: &Header, message: &[u8]) {
+    match header.message_type {
+        ERROR => session.extend_from_slice(message),
+        ECHO_REPLY if header.xid != SETTLE_XID => session.extend_from_slice(message),
+        _ => {}
+    }
+}
 
 /// A switch whose controller answers in the kernel, and one whose controller is the program alone; both receive equal
 /// input.
@@ -28,6 +43,9 @@ pub struct Pair {
     expected: Vec<u8>,
     /// Number of bytes that were equal.
     compared: usize,
+    /// The session's answers of the real one, and those of the reference.
+    session: Vec<u8>,
+    expected_session: Vec<u8>,
 }
 
 impl Pair {
@@ -90,6 +108,8 @@ impl Pair {
             said: Vec::new(),
             expected: Vec::new(),
             compared: 0,
+            session: Vec::new(),
+            expected_session: Vec::new(),
         }
     }
 
@@ -119,20 +139,33 @@ impl Pair {
             if said.is_empty() {
                 return;
             }
-            self.expected.extend(take_routers(&mut said));
+            let session = &mut self.expected_session;
+            let routers = take(&mut said, |header, message| note(session, header, message));
+            self.expected.extend(routers);
         }
     }
 
     /// Waits until the router has sent as much as is expected, and compares.
     pub fn compare(&mut self) {
-        let mut said = take_routers(&mut self.said);
-        while said.len() < self.expected.len() {
+        let mut said = self.take_said();
+        while said.len() < self.expected.len() || self.session.len() < self.expected_session.len() {
             self.said.extend(self.real.receive());
-            said.extend(take_routers(&mut self.said));
+            said.extend(self.take_said());
         }
         assert_same(&said, &self.expected);
+        assert_same(&self.session, &self.expected_session);
         self.compared += said.len();
         self.expected.clear();
+        self.session.clear();
+        self.expected_session.clear();
+    }
+
+    /// Removes the real one's messages; returns the router's packet-outs.
+    fn take_said(&mut self) -> Vec<u8> {
+        let session = &mut self.session;
+        take(&mut self.said, |header, message| {
+            note(session, header, message)
+        })
     }
 
     /// Sends input to both; reads from the real one in between.
@@ -149,6 +182,15 @@ impl Pair {
         });
     }
 
+    /// Waits until the controller has forgotten all other switches and their hosts.
+    pub fn wait_until_alone(&self) {
+        let start = Instant::now();
+        while self.controller.network().switches() != [self.id] || !self.hosts.all().is_empty() {
+            assert!(start.elapsed() < PATIENCE, "they are forgotten");
+            std::thread::yield_now();
+        }
+    }
+
     pub fn counters(&self) -> Arc<SwitchCounters> {
         let network = self.controller.network();
         network.counters(self.id).expect("it is connected")
@@ -163,7 +205,7 @@ impl Pair {
             settle(&mut self.real, &mut said, self.version);
             self.said.extend(said);
         }
-        assert_same(&take_routers(&mut self.said), &[]);
+        assert_same(&self.take_said(), &[]);
         assert!(self.compared > 0, "nothing was to be said");
         drop(self.real);
         // The last one of the controller's switches ends it.
@@ -184,11 +226,17 @@ pub fn packet_in(in_port: u32, frame: Vec<u8>) -> Packet {
 
 /// Removes the complete messages from the front. Returns the router's packet-outs.
 pub fn take_routers(bytes: &mut Vec<u8>) -> Vec<u8> {
+    take(bytes, |_, _| {})
+}
+
+/// The same, and passes the other messages on.
+fn take(bytes: &mut Vec<u8>, mut other: impl FnMut(&Header, &[u8])) -> Vec<u8> {
     let (mut at, mut routers) = (0, Vec::new());
     for header in headers(bytes) {
         let message = &bytes[at..at + usize::from(header.length)];
-        if (header.message_type, header.xid) == (PACKET_OUT, XID) {
-            routers.extend_from_slice(message);
+        match (header.message_type, header.xid) == (PACKET_OUT, XID) {
+            true => routers.extend_from_slice(message),
+            false => other(&header, message),
         }
         at += message.len();
     }

@@ -193,16 +193,18 @@ pub fn port(number: u32) -> Port {
     Port::new(PortNo(number), address, "")
 }
 
+/// The xid of the echo requests of [`settle`].
+pub const SETTLE_XID: u32 = 0x5e77_1e00;
+
 /// Sends an echo request and waits for its reply: all before it has been dealt with.
 pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) {
-    const XID: u32 = 0x5e77_1e00;
     let mut echo = Vec::new();
     Message::EchoRequest(&[])
-        .encode(version, XID, &mut echo)
+        .encode(version, SETTLE_XID, &mut echo)
         .unwrap();
     channel.send(&echo);
     wait_for(channel, said, |header| {
-        header.message_type == 3 && header.xid == XID
+        header.message_type == 3 && header.xid == SETTLE_XID
     });
 }
 
