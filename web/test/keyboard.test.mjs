@@ -126,6 +126,7 @@ test("an entry is added", async (t) => {
   await heading(page, "s2");
   await tabTo(page, /^Tables and ports$/, "Shift+Tab");
   await page.keyboard.press("Enter");
+  await page.locator(".view.switch").waitFor();
   await tabTo(page, /^Change this switch$/);
   await page.keyboard.press("Enter");
   await tabTo(page, /^Entry$/);
