@@ -25,11 +25,13 @@ mod demand;
 mod quotas;
 mod refusals;
 mod reserve;
+mod row;
+
+pub(crate) use row::ROW;
 
 pub use book::{Reserved, Unbalanced};
 pub use demand::{Demand, ParseDemandError};
 
-use crate::registry::{About, Forwards, ProgramOptions, Row, Setup};
 use book::Book;
 use demand::{FlowKey, parse_rate};
 use parking_lot::Mutex;
@@ -330,44 +332,6 @@ impl Bandwidth {
     pub fn check(&self) -> Result<(), Unbalanced> {
         self.0.book.check()
     }
-}
-
-impl ProgramOptions for BandwidthArgs {}
-
-/// The program's row in the registry of `urtica run`.
-pub(crate) static ROW: Row<BandwidthArgs> = Row {
-    about: About {
-        forwards: Forwards::Only("flows with a demand"),
-        ..About::new(
-            "bandwidth",
-            "reserves bandwidth for flows on each link of a path; name it before programs that forward",
-        )
-    },
-    add,
-};
-
-fn add(setup: &mut Setup, args: &BandwidthArgs) -> Result<(), String> {
-    if let Some(forwarder) = setup.forwarder_before() {
-        return Err(format!(
-            "{forwarder} would forward its packets first; expected bandwidth before {forwarder}"
-        ));
-    }
-    let config = BandwidthConfig::from(args);
-    if config.paths == 0 {
-        return Err("--bandwidth-paths is 0; expected at least 1".to_owned());
-    }
-    if config.demands.is_empty() {
-        tracing::warn!(
-            "bandwidth reserves nothing, because it has no demand; expected --bandwidth-demand 'RATE MATCH'"
-        );
-    }
-    setup.answer_for_hosts();
-    let (discovery, hosts) = (setup.discovery(), setup.hosts());
-    let provisioner = setup.provisioner();
-    let bandwidth = Bandwidth::new(&discovery, &hosts, &provisioner, config);
-    setup.add(bandwidth.clone());
-    setup.show_bandwidth(bandwidth);
-    Ok(())
 }
 
 impl Program for Bandwidth {

@@ -2,7 +2,7 @@
 
 use super::about::{About, Forwards, Service};
 use super::settings::Settings;
-use crate::bandwidth::{self, Bandwidth};
+use crate::bandwidth::Bandwidth;
 use crate::ryu::RyuApps;
 use std::sync::Arc;
 use urtica_controller::{Named, Program};
@@ -54,6 +54,8 @@ pub(super) struct Reasons {
     pub minds_forwarders: bool,
     /// Whether a program has gateways, if it has checked that.
     pub has_gateways: Option<bool>,
+    /// Whether it shows reservations of bandwidth to others.
+    pub shows_bandwidth: bool,
 }
 
 /// The settings of services, which belong to no single program.
@@ -131,7 +133,7 @@ impl Setup {
         for service in &reasons.services {
             self.use_service(*service);
         }
-        if about.name == bandwidth::ROW.name() {
+        if reasons.shows_bandwidth {
             self.services.bandwidth = self.running.bandwidth.take();
         }
         self.keep(app);
@@ -165,6 +167,7 @@ impl Setup {
 
     /// Shows the program's reservations to others.
     pub fn show_bandwidth(&mut self, bandwidth: Bandwidth) {
+        self.reasons.shows_bandwidth = true;
         self.services.bandwidth = Some(bandwidth);
     }
 

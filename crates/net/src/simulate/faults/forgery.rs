@@ -1,6 +1,6 @@
 //! Claims to the address of another host, in each form that hosts believe.
 
-use super::hostile::send_tagged;
+use super::tagged::send_tagged;
 use crate::{Draw, HostId, Net, NetError};
 use std::fmt;
 use std::net::Ipv6Addr;

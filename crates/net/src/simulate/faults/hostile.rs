@@ -1,11 +1,12 @@
 //! The frames of hostile hosts.
 
 use super::Act;
+use super::tagged::{send_from, send_tagged};
 use crate::{HostId, Net, NetError};
 use std::net::Ipv4Addr;
 use std::ops::Range;
 use urtica_wire::MacAddr;
-use urtica_wire::packet::{Arp, Ethernet, Icmpv4, Ipv4, Vlan, arp, ether_type, icmpv4, ip_proto};
+use urtica_wire::packet::{Arp, Icmpv4, Ipv4, arp, ether_type, icmpv4, ip_proto};
 
 /// The first made-up MAC address; no host of a network has one of these.
 const FIRST_MAC: u64 = 0x0200_9900_0000;
@@ -135,48 +136,5 @@ fn send_arp(net: &mut Net, host: HostId, dst: MacAddr, arp: &Arp) -> Result<(), 
     let (src, _) = net.host_addresses(host)?;
     send_from(net, host, dst, src, ether_type::ARP, |frame| {
         arp.write(frame);
-    })
-}
-
-fn send_from(
-    net: &mut Net,
-    host: HostId,
-    dst: MacAddr,
-    src: MacAddr,
-    ether_type: u16,
-    write: impl FnOnce(&mut Vec<u8>),
-) -> Result<(), NetError> {
-    let mut frame = Vec::new();
-    let header = Ethernet {
-        dst,
-        src,
-        ether_type,
-    };
-    header.write(&mut frame);
-    write(&mut frame);
-    net.send_frame(host, &frame)
-}
-
-/// Sends a frame in the host's VLAN.
-pub(super) fn send_tagged(
-    net: &mut Net,
-    host: HostId,
-    dst: MacAddr,
-    src: MacAddr,
-    ether_type: u16,
-    write: impl FnOnce(&mut Vec<u8>),
-) -> Result<(), NetError> {
-    let Some(vid) = net.vlan(host)? else {
-        return send_from(net, host, dst, src, ether_type, write);
-    };
-    send_from(net, host, dst, src, ether_type::VLAN, |frame| {
-        let tag = Vlan {
-            pcp: 0,
-            cfi: false,
-            vid,
-            ether_type,
-        };
-        tag.write(frame);
-        write(frame);
     })
 }

@@ -10,6 +10,7 @@ mod item;
 mod kind;
 mod malformed;
 mod siege;
+mod tagged;
 
 pub(super) use act::Act;
 pub(super) use hostile::send;
