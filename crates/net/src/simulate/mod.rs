@@ -33,7 +33,7 @@ mod reality;
 mod run;
 mod scenario;
 
-pub use faults::{FaultKind, NoSuchItem, NoSuchKind, ScheduleItem};
+pub use faults::{FaultKind, NoSuchItem, NoSuchKind, ScheduleItem, malformed_input};
 pub use minimise::{Minimised, minimise};
 pub use planted::{NoSuchBug, PlantedBug};
 pub use scenario::{Check, Denied, Faults, FloodBound, Programs, Refused, Scenario};

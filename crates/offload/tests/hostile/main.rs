@@ -8,6 +8,7 @@ mod given_up;
 mod half_closed;
 mod modes;
 mod peers;
+mod simulated;
 
 #[allow(dead_code, reason = "the learning switch's tests use all of it")]
 #[path = "../learning_switch/packets.rs"]

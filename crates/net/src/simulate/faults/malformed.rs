@@ -9,6 +9,12 @@ const FEATURES_REPLY_BYTES: u64 = 32;
 /// The maximum length of random bytes.
 const MOST_BYTES: u64 = 64;
 
+/// Returns the input of a peer of [`FaultKind::MalformedPeer`](super::FaultKind::MalformedPeer), for tests of controllers that
+/// are not simulated.
+pub fn malformed_input(seed: u64) -> Vec<u8> {
+    bytes(&mut Draw::new(seed))
+}
+
 /// Returns bytes that start like one of several peers' input.
 pub(super) fn bytes(draw: &mut Draw) -> Vec<u8> {
     let version = [1, 4][draw.place(2)];

@@ -16,6 +16,7 @@ pub(super) use act::Act;
 pub(super) use hostile::send;
 pub use item::{NoSuchItem, ScheduleItem};
 pub use kind::{FaultKind, NoSuchKind};
+pub use malformed::malformed_input;
 
 use super::Faults;
 use crate::{Draw, End, HostId, LinkId, LostEnd, Net, SwitchId};
