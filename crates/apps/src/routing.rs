@@ -430,13 +430,14 @@ impl Shared {
             if flows.inherited.contains(&flow) {
                 flows.set_path(network, flow, None);
             }
-            return Way::Flood;
+            // The share of its sender's port may be used up: that must not cost others.
+            return self.way_to_host(at, flow);
         };
         let next_hops = self.routes.next_hops().load();
         let strays = from != at && next_hops.topology().is_link_port(at);
         if from != at && !strays {
             // Another host uses the source address.
-            return Way::Flood;
+            return self.way_to_host(at, flow);
         }
         if from == to {
             return Way::Out(at.port_no);
@@ -461,7 +462,8 @@ impl Shared {
         next.map_or(Way::Flood, Way::Out)
     }
 
-    /// Returns the next step of an inspected packet, which entries send here even if its flow has a path.
+    /// Returns the next step of a packet that needs no path: an inspected one, which entries send here even if its flow has a
+    /// path, or one whose sender is not known here.
     fn way_to_host(&self, at: PortId, flow: Flow) -> Way {
         match self.place(flow.vlan(), flow.dst) {
             Some(to) if to == at => Way::Out(at.port_no),

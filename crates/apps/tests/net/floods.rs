@@ -126,6 +126,36 @@ fn forged_senders_use_only_their_ports_share_of_entries() {
 }
 
 #[test]
+fn packets_of_unknown_senders_reach_only_known_receivers() {
+    let mut net = net_with("linear,3", APPS, &options());
+    assert!(net.ping_all().unwrap().is_complete());
+    let [h2, h3] = ["h2", "h3"].map(|name| net.host(name).unwrap());
+    // More than the share of a port in the table of hosts.
+    let dst = mac(&net, "h3");
+    let received = |net: &Net| net.host_counters(h3).unwrap().received;
+    let before = received(&net);
+    for batch in 0..15 {
+        let senders = (0..300).map(|n| 0x0200_0099_0000 + 300 * batch + n);
+        inject(
+            &net,
+            "s1",
+            1,
+            senders.map(|src| frame(src, dst, 0x88b5, b"made up")),
+        );
+        net.run_for(ms(100));
+    }
+    assert_eq!(received(&net) - before, 4_500, "all are forwarded");
+    assert_eq!(net.host_counters(h2).unwrap().for_others, 0);
+    // A second host with the address of another, whom the other one's answer shows to be alive.
+    let frames = [frame(mac(&net, "h2"), dst, 0x88b5, b"mine")];
+    let before = received(&net);
+    inject(&net, "s1", 1, frames);
+    net.run_for(ms(200));
+    assert_eq!(received(&net), before + 1);
+    assert_eq!(net.host_counters(h2).unwrap().for_others, 0);
+}
+
+#[test]
 fn busiest_port_of_a_full_switch_loses_entries() {
     let mut net = net_with("linear,3", APPS, &options());
     net.announce_hosts();
