@@ -52,15 +52,17 @@ impl Begun {
     /// Returns how much of a packet counts against its sender at this port, and records the flow that it starts and its
     /// provocations.
     pub fn judge(&mut self, attempt: &Attempt, at: PortId) -> Blame {
-        if let Some(flow) = attempt.flow {
-            if self.is_answer(&flow) || self.is_forwarded(&flow, at) {
-                return Blame::Nothing;
-            }
+        if attempt.flow.is_some_and(|flow| self.is_answer(&flow)) {
+            return Blame::Nothing;
         }
         // Answers provoke no further packets: they would excuse a host that sweeps the same addresses again.
         let is_answer = self.is_provoked(attempt.sender.map(Party::Address), attempt, at);
         if !is_answer {
             self.note_provoked(attempt, at);
+        }
+        if let Some(flow) = attempt.flow.filter(|flow| self.is_forwarded(flow, at)) {
+            self.flows.note(flow, at, self.limit);
+            return Blame::Nothing;
         }
         let has_ports = attempt.flow.is_some_and(|flow| flow.dst_port != 0);
         if is_answer && !has_ports {
@@ -163,10 +165,11 @@ impl<T: Ord> Recent<T> {
         }
     }
 
-    /// Adds an event if it is new, unless the limit is already reached.
+    /// Adds an event, unless the limit is already reached. One that happens again keeps its port, and lasts for another window.
     fn note(&mut self, thing: T, at: PortId, limit: usize) {
-        if self.len() < limit && !self.before.contains_key(&thing) {
-            self.now.entry(thing).or_insert(at);
+        let known = self.before.remove(&thing);
+        if known.is_some() || self.len() < limit {
+            self.now.entry(thing).or_insert(known.unwrap_or(at));
         }
     }
 
@@ -190,5 +193,87 @@ impl<T: Ord> Recent<T> {
 
     fn turn(&mut self) {
         self.before = std::mem::take(&mut self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use urtica_wire::packet::{Arp, Ethernet, Icmpv4, Ipv4, ether_type, icmpv4, ip_proto};
+    use urtica_wire::{BufferId, DatapathId, Match, PacketIn, PacketInReason, PortNo};
+
+    const TARGET: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
+    const MADE_UP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+
+    fn attempt(src: u64, dst: MacAddr, ether_type: u16, write: impl Fn(&mut Vec<u8>)) -> Attempt {
+        let mut frame = Vec::new();
+        let header = Ethernet {
+            dst,
+            src: MacAddr::from_u64(src),
+            ether_type,
+        };
+        header.write(&mut frame);
+        write(&mut frame);
+        Attempt::of(&PacketIn {
+            buffer_id: BufferId::NONE,
+            total_len: frame.len() as u16,
+            reason: PacketInReason::NoMatch,
+            table_id: 0,
+            cookie: u64::MAX,
+            in_port: PortNo(1),
+            match_: Match::any(),
+            data: &frame,
+        })
+    }
+
+    /// A ping of the target by a made-up sender.
+    fn ping(src: u64) -> Attempt {
+        attempt(src, MacAddr::from_u64(3), ether_type::IPV4, |frame| {
+            let echo = Icmpv4 {
+                icmp_type: icmpv4::ECHO_REQUEST,
+                icmp_code: 0,
+                rest: [0; 4],
+            };
+            let mut icmp = Vec::new();
+            echo.write(&mut icmp, &[]);
+            let ip = Ipv4::new(MADE_UP, TARGET, ip_proto::ICMPV4);
+            ip.write(frame, &icmp).unwrap();
+        })
+    }
+
+    #[test]
+    fn requests_are_excused_as_long_as_they_are_provoked_from_whichever_port() {
+        let at = |port| PortId::new(DatapathId(1), PortNo(port));
+        let request = attempt(3, MacAddr::BROADCAST, ether_type::ARP, |frame| {
+            Arp::request(MacAddr::from_u64(3), TARGET, MADE_UP).write(frame);
+        });
+        let mut begun = Begun::new(100);
+        for attacker in [1, 1, 2, 1] {
+            begun.judge(&ping(attacker), at(attacker as u32));
+            begun.turn();
+            assert_eq!(begun.judge(&request, at(3)), Blame::Nothing, "{attacker}");
+        }
+        begun.turn();
+        assert_eq!(begun.judge(&request, at(3)), Blame::All);
+    }
+
+    #[test]
+    fn repeated_events_last_for_another_window() {
+        let at = |port| PortId::new(DatapathId(1), PortNo(port));
+        let mut recent = Recent::new();
+        recent.note("often", at(1), 2);
+        recent.note("once", at(1), 2);
+        for _ in 0..3 {
+            recent.turn();
+            recent.note("often", at(2), 2);
+            recent.note("further", at(2), recent.len());
+        }
+        assert_eq!(recent.port(&"often"), Some(at(1)));
+        assert!(!recent.contains(&"once") && !recent.contains(&"further"));
+        recent.turn();
+        assert!(recent.contains(&"often"));
+        recent.turn();
+        assert_eq!(recent.len(), 0);
     }
 }
