@@ -166,12 +166,16 @@ impl Manager {
         format!("\n--- systemd\n{own}\n--- programs\n{}", self.log())
     }
 
+    /// Waits until the log names its port: a thread of the program's own writes the log, perhaps after systemd is notified.
     fn port(&self) -> u16 {
-        let log = self.log();
-        let (_, after) = log
-            .split_once("listening address=ptcp:")
-            .expect("it listens");
-        after.split(':').next().unwrap().parse().unwrap()
+        let port = || {
+            let log = self.log();
+            let (_, after) = log.split_once("listening address=ptcp:")?;
+            let (port, _) = after.split_once(':')?;
+            Some(port.parse().unwrap())
+        };
+        eventually("the log names the port", || port().is_some());
+        port().unwrap()
     }
 
     /// How many times programs have taken connections over.
@@ -214,6 +218,7 @@ fn systemd_keeps_connections_until_the_unit_is_stopped() {
     let Some(manager) = Manager::start(KERNEL, 512) else {
         return;
     };
+    let port = manager.port();
     let has_half = manager.log().contains("; its tables are held");
     assert!(
         has_half || std::env::var("CI").as_deref() != Ok("true"),
@@ -230,8 +235,7 @@ fn systemd_keeps_connections_until_the_unit_is_stopped() {
     thread::scope(|scope| {
         let switches: Vec<_> = (1..=3)
             .map(|id| {
-                let mut switch =
-                    FakeSwitch::join(manager.port(), Version::ALL[id as usize % 2], id);
+                let mut switch = FakeSwitch::join(port, Version::ALL[id as usize % 2], id);
                 switch.others = Some(200);
                 scope.spawn(|| switch.load(&stop, &answered))
             })
