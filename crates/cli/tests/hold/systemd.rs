@@ -268,7 +268,11 @@ fn systemd_keeps_connections_until_the_unit_is_stopped() {
             .map(|switch| switch.join().expect("every packet is flooded"));
         let switches: Vec<_> = switches.collect();
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        assert!(!manager.log().contains("WARN"), "{}", manager.log());
+        // A build without the kernel half warns of it at each start.
+        let log = manager.log();
+        let mut warnings = log.lines().filter(|line| line.contains("WARN"));
+        let is_expected = |line: &str| !has_half && line.contains("the kernel half is not active");
+        assert!(warnings.all(is_expected), "{log}");
         manager.control(&["stop", UNIT]);
         assert_eq!(manager.stored(), 0);
         for mut switch in switches {
