@@ -16,12 +16,16 @@ pub(crate) struct Way<'a> {
     pub relay_cookie: u64,
 }
 
-/// Returns the number of bytes written to a TCP socket since it was connected, including those that have not left. May
-/// be too small while acknowledgements arrive, but never too large.
+/// Returns the number of bytes written to a TCP socket since it was connected, including those that have not left.
 pub fn written_bytes(socket: BorrowedFd) -> io::Result<u64> {
-    // In this order: bytes acknowledged in between are missed instead of counted twice.
-    let acknowledged = tcp_info(socket)?.bytes_acked;
-    Ok(acknowledged + unacknowledged_bytes(socket)?)
+    loop {
+        let acknowledged = tcp_info(socket)?.bytes_acked;
+        let unacknowledged = unacknowledged_bytes(socket)?;
+        // Bytes acknowledged in between are in neither number.
+        if tcp_info(socket)?.bytes_acked == acknowledged {
+            return Ok(acknowledged + unacknowledged);
+        }
+    }
 }
 
 /// `struct tcp_info` of linux/tcp.h, up to the last field that is read; libc's is shorter.
@@ -172,8 +176,24 @@ pub fn cookie(socket: BorrowedFd) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
+
+    /// While acknowledgements arrive, too.
+    #[test]
+    fn all_written_bytes_are_counted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut socket, _) = listener.accept().unwrap();
+        let reader = std::thread::spawn(move || std::io::copy(&mut peer, &mut std::io::sink()));
+        for round in 1..=50_000 {
+            socket.write_all(&[0; 100]).unwrap();
+            assert_eq!(written_bytes(socket.as_fd()).unwrap(), round * 100);
+        }
+        drop(socket);
+        assert_eq!(reader.join().unwrap().unwrap(), 5_000_000);
+    }
 
     #[test]
     fn local_peers_are_recognized() {
