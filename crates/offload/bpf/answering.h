@@ -314,8 +314,9 @@ int from_switch(struct __sk_buff *skb)
 	u64 before;
 	s32 at;
 
-	/* The end of the stream has no bytes. */
-	if (!session || bytes == 0 || !begin_turn(&session->owner, bytes))
+	if (is_end_of_stream(skb))
+		return SK_DROP;
+	if (!session || !begin_turn(&session->owner, bytes))
 		return SK_PASS;
 	carried = session->carried;
 	if (carried >= CARRY_BYTES)

@@ -52,3 +52,8 @@ INLINE struct session *session_of(struct __sk_buff *skb)
 	map = bpf_map_lookup_elem(&sessions, slot);
 	return map ? bpf_map_lookup_elem(map, &only) : NULL;
 }
+
+/* Returns whether this is the end of the stream, without bytes, which a program must drop; the socket reports the end in any case. If it is
+ * passed behind other input, the kernel takes it for a failure to pass: the next write fails with EPIPE, and replies that follow
+ * are dropped. */
+INLINE int is_end_of_stream(struct __sk_buff *skb) { return skb->len == 0; }
