@@ -18,7 +18,7 @@ use urtica_controller::{Switch, SwitchInfo};
 use urtica_log::{Rate, TokenBucket};
 use urtica_services::EVENT_INTERVAL;
 use urtica_topology::PortId;
-use urtica_wire::{PacketIn, PortNo};
+use urtica_wire::{MacAddr, PacketIn, PortNo};
 
 /// The default number of packets a second: enough for a stream to a host that is silent, or has moved.
 const PER_SECOND: u32 = 1_000;
@@ -135,17 +135,23 @@ struct PortBudget {
 
 impl PortBudgets {
     /// Returns `true` if a packet whose destination is unknown may be flooded.
-    #[inline(never)] // keeps the path of packets to known hosts short
+    #[inline]
     pub fn admit(&mut self, switch: &Switch, packet: &PacketIn) -> bool {
+        self.admit_from(packet.in_port(), packet.eth_dst(), switch)
+    }
+
+    /// Uses no packet-in: a reference to it would force handlers to store each one in memory, also for known hosts.
+    #[inline(never)]
+    fn admit_from(&mut self, in_port: PortNo, eth_dst: MacAddr, switch: &Switch) -> bool {
         let Some(rate) = self.program.limit.0 else {
             return true;
         };
-        if packet.eth_dst().is_multicast() {
+        if eth_dst.is_multicast() {
             return true;
         }
         let (info, now) = (switch.info(), switch.now());
-        let port_no = match info.port(packet.in_port()) {
-            Some(_) => packet.in_port(),
+        let port_no = match info.port(in_port) {
+            Some(_) => in_port,
             None => PortNo::ANY,
         };
         self.forget_removed(info);

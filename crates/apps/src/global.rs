@@ -195,7 +195,8 @@ impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
             place => place.map(|place| place.port),
         };
         match port {
-            None => self.flood(switch, packet),
+            None if !self.floods.admit(switch, packet) => {}
+            None => switch.forward(packet, PortNo::FLOOD),
             // Both hosts are behind this port, so the destination already has the packet.
             Some(port) if port == in_port => {}
             Some(port) if !self.full.has_space(switch.now()) => switch.forward(packet, port),
@@ -210,12 +211,6 @@ impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
 }
 
 impl<T: HostTable> GlobalHandler<T> {
-    fn flood(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        if self.floods.admit(switch, packet) {
-            switch.forward(packet, PortNo::FLOOD);
-        }
-    }
-
     /// Handles a packet of a host whose first place was another switch, or another port of this one. If this switch has
     /// received packets of it at another port, the host has moved.
     #[cold]

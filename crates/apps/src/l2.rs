@@ -113,7 +113,8 @@ impl<P: Slots + Send> SwitchHandler for L2<P> {
             delete_entries_towards(switch, src);
         }
         match self.table.port_of(dst, now_s) {
-            None => self.flood(switch, packet),
+            None if !self.floods.admit(switch, packet) => {}
+            None => switch.forward(packet, PortNo::FLOOD),
             // Both hosts are behind this port, so the destination already has the packet.
             Some(port) if port == in_port => {}
             Some(port) if !self.full.has_space(switch.now()) => switch.forward(packet, port),
@@ -124,14 +125,6 @@ impl<P: Slots + Send> SwitchHandler for L2<P> {
     fn error(&mut self, switch: &mut Switch, _: u32, error: &ErrorMessage) {
         let (here, now) = (switch.datapath_id(), switch.now());
         self.full.handle_error(here, error, now);
-    }
-}
-
-impl<P> L2<P> {
-    fn flood(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        if self.floods.admit(switch, packet) {
-            switch.forward(packet, PortNo::FLOOD);
-        }
     }
 }
 

@@ -200,9 +200,23 @@ impl ExactFlowMod<'_> {
 /// which is large, it would not: the compiler then calls `memcpy`, which costs 30 instructions more.
 #[inline(never)]
 fn append<'o, const N: usize>(out: &'o mut Vec<u8>, template: &[u8; N]) -> &'o mut [u8; N] {
+    if out.capacity() - out.len() < N {
+        return grow_and_append(out, template);
+    }
     out.extend_from_slice(template);
     out.last_chunk_mut()
         .expect("N bytes were appended just now")
+}
+
+/// Separate, and called last, so that `append` saves no registers.
+#[cold]
+#[inline(never)]
+fn grow_and_append<'o, const N: usize>(
+    out: &'o mut Vec<u8>,
+    template: &[u8; N],
+) -> &'o mut [u8; N] {
+    out.reserve(N);
+    append(out, template)
 }
 
 impl<'a> ExactMatch<'a> {
