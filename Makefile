@@ -102,7 +102,7 @@ kernel-half-figures: ## What answering in the kernel gains and loses: docs/kerne
 northbound-figures: ## What operating costs: HTTP, metrics, TLS, changes: docs/northbound-figures.md; half an hour
 	python3 tools/northbound-figures
 
-python-figures: ## Control programs in Python, with os-ken for comparison: docs/python-figures.md; a quarter of an hour
+python-figures: ## Control programs in Python, with os-ken for comparison: docs/python-figures.md; six minutes
 	python3 tools/python-figures
 
 web-figures: web ## The page in a browser: docs/web-figures.md; Chromium, an hour and a half

@@ -4,7 +4,7 @@ Ryu's learning switch runs here and on os-ken, in turn and each reply checked; t
 two applications, the decoding of many flow entries, and a network in pytest. Builds the wheels, and installs them into an
 environment in target/python. Needs Linux, two cores, and what tools/setup installs. Run it on a quiet machine.
 
-    python3 tools/python-figures                    all rows, a quarter of an hour
+    python3 tools/python-figures                    all rows, six minutes
     python3 tools/python-figures --rows 1,6         some of them; printed, and written only with --out
     python3 tools/python-figures --quick --rows 6   a tiny run that shows that the tool works, and nothing else
 """
@@ -28,7 +28,7 @@ an order that is drawn. Programs have core {server_core}, the load core {load_co
 tenth of the time, and a line whose answers were wrong or lost is not reached.
 
 - {cpu}, {cores} cores, {memory_gib:.0f} GiB; Linux {kernel}
-- Python {python}, for os-ken {os_ken}, too
+- Python {python} on both sides; os-ken {os_ken}
 - load average {load_average}
 - in the load's runs that count, waiting for a core: median {waited:.1%}, at most {waited_most:.1%}; stolen: median
   {stolen:.1%}, at most {stolen_most:.1%}
