@@ -9,7 +9,7 @@ SHARD ?= 0/8
 PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures web-figures msrv publish-check public-api public-api-bless python python-lint python-test deb package-test miri ci nightly web web-test
+.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures python-figures switch-figures web-figures msrv publish-check public-api public-api-bless python python-lint python-test deb package-test miri ci nightly web web-test
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -33,6 +33,7 @@ rivals: ## Whether what measures other programs beside ours works, in tiny runs;
 	python3 tools/veth-figures --quick --program target/debug/urtica
 	python3 tools/kernel-half-figures --quick --rows figure-4,table-1,discovery --program target/debug/urtica
 	python3 tools/northbound-figures --quick --rows 1,2,4,6 --program target/debug/urtica
+	python3 tools/python-figures --quick --program target/debug/urtica
 
 simulate: ## Drawn networks with drawn faults: so many seeds of each set of programs (SEEDS=500), in release
 	tools/simulate $(SEEDS)
@@ -100,6 +101,9 @@ kernel-half-figures: ## What answering in the kernel gains and loses: docs/kerne
 
 northbound-figures: ## What operating costs: HTTP, metrics, TLS, changes: docs/northbound-figures.md; half an hour
 	python3 tools/northbound-figures
+
+python-figures: ## Control programs in Python, with os-ken for comparison: docs/python-figures.md; six minutes
+	python3 tools/python-figures
 
 web-figures: web ## The page in a browser: docs/web-figures.md; Chromium, an hour and a half
 	python3 tools/web-figures

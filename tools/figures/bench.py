@@ -567,7 +567,7 @@ def shown(command):
     line = line.replace(OWN_HOST, "127.0.0.1")
     line = re.sub(r"\S*/urtica(?= )", "urtica", line)
     line = re.sub(r"\bptcp:\d+:", "ptcp:6653:", line)
-    line = re.sub(r"(-p |(?:switch|topology)\.py )\d+", r"\g<1>6653", line)
+    line = re.sub(r"(-p |--ofp-tcp-listen-port |(?:switch|switch_13|topology)\.py )\d+", r"\g<1>6653", line)
     return re.sub(r"/\S*/(callgrind\.out|perf\.csv)", r"\1", line)
 
 

@@ -41,6 +41,8 @@ class Figures:
     warm_up_ms: int = 0
     # What of the program is built beyond what is built by default.
     features: tuple = ()
+    # Prepares what the rows need beyond the program. Returns facts for the explanation.
+    prepare: callable = dict
     # From the lines of the table to pictures by name, and the section of the document for each.
     drawn_from: callable = lambda lines: {}
     sections: dict = field(default_factory=dict)
@@ -61,7 +63,7 @@ def measured_and_told(figures, description):
     groups = [group for group in figures.groups if set(group.rows) & set(args.rows)]
     refuse_what_is_missing(groups, args.rivals)
     settings = settings_of(args, figures)
-    machine = machine_facts()
+    machine = machine_facts() | figures.prepare()
     with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
         bench = Bench(settings, Path(folder))
         lines, failures = measure(bench, groups, args.rows)

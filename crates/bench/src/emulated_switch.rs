@@ -58,7 +58,7 @@ pub struct EmulatedSwitch {
 
 impl EmulatedSwitch {
     /// Creates a switch of this version and identity, which announces the destination of these kinds of frame after its
-    /// features-reply; of none, nothing.
+    /// features-reply, and in 1.3 again after its port descriptions; of none, nothing.
     pub fn new(version: Version, identity: Identity, announced: &[FrameKind]) -> Self {
         let announcements = if announced.is_empty() {
             Vec::new()
@@ -185,6 +185,10 @@ impl EmulatedSwitch {
                 body.extend([0; 4]);
                 self.write_part(part, &mut body);
                 self.write(out, MULTIPART_REPLY, xid, &body);
+                // Ryu's and os-ken's programs get no packet-ins before it.
+                if part == PORT_DESC {
+                    out.extend(&self.announcements);
+                }
             }
             BARRIER_REQUEST => self.write(out, BARRIER_REPLY, xid, &[]),
             QUEUE_GET_CONFIG_REQUEST => {
@@ -204,7 +208,6 @@ impl EmulatedSwitch {
     fn write_part(&self, part: u16, body: &mut Vec<u8>) {
         const GROUP_FEATURES: u16 = 8;
         const METER_FEATURES: u16 = 11;
-        const PORT_DESC: u16 = 13;
         match part {
             DESC => write_desc(body),
             AGGREGATE => body.extend([0; 24]),
@@ -290,6 +293,7 @@ impl EmulatedSwitch {
 const DESC: u16 = 0;
 const AGGREGATE: u16 = 2;
 const TABLE: u16 = 3;
+const PORT_DESC: u16 = 13;
 
 /// Writes an `ofp_desc`: manufacturer, hardware, software, serial number, datapath description.
 fn write_desc(body: &mut Vec<u8>) {
@@ -364,7 +368,10 @@ mod tests {
                 &[4, 18, 0, 16, 0, 0, 0, 9, 0, part, 0, 0, 0, 0, 0, 0],
             );
             assert_eq!(header(&out), (4, 19, len, 9), "part {part}");
-            assert_eq!(out.len(), len);
+            let announced =
+                announcements(Version::V13, Identity::new(0x1234), &[FrameKind::Cbench]);
+            let follows: &[u8] = if part == 13 { &announced } else { &[] };
+            assert_eq!(out[len..], *follows, "part {part}");
         }
         let (_, out) = reply_to(Version::V10, &[1, 16, 0, 12, 0, 0, 0, 9, 0, 0, 0, 0]);
         assert_eq!(

@@ -1,22 +1,21 @@
-"""Runs a Ryu program by os-ken, by Ryu's names. Arguments: the program's file, the port to listen on, options."""
+"""Runs a Ryu program by os-ken, by Ryu's names. Arguments: the program's file, the port to listen on, options of os-ken."""
 
 import importlib
 import importlib.abc
 import importlib.machinery
-import logging
 import os
 import sys
 from pathlib import Path
 
 # Threads of the system would not run one at a time, and its spanning tree needs timeouts that raise.
-os.environ["OSKEN_HUB_TYPE"] = "eventlet"
+os.environ.setdefault("OSKEN_HUB_TYPE", "eventlet")
 
 from os_ken.lib import hub  # noqa: E402
 
 hub.patch(thread=False)
 
 import os_ken  # noqa: E402
-from os_ken import cfg  # noqa: E402
+from os_ken import cfg, log  # noqa: E402
 from os_ken.base import app_manager  # noqa: E402
 from os_ken.topology import switches  # noqa: E402, F401
 
@@ -42,7 +41,6 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def main():
-    logging.basicConfig(level=logging.INFO)
     app_manager.RyuApp = app_manager.OSKenApp
     sys.modules["ryu"] = os_ken
     sys.meta_path.insert(0, Finder())
@@ -51,6 +49,7 @@ def main():
     # Imports make options known.
     importlib.import_module(Path(program).stem)
     cfg.CONF(project="os_ken", args=["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", port, *options])
+    log.init_log()
     app_manager.AppManager.run_apps([Path(program).stem, "os_ken.controller.ofp_handler"])
 
 

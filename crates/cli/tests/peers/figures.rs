@@ -26,6 +26,7 @@ fn the_tools_own_tests_pass() {
         "network-figures",
         "kernel-half-figures",
         "northbound-figures",
+        "python-figures",
         "web-figures",
     ] {
         run(Command::new("python3")
