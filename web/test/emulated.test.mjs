@@ -70,7 +70,9 @@ test("another role is asked for, and shown where it is another", async (t) => {
     await page.getByLabel("Role of this controller").selectOption(role);
     await page.getByRole("button", { name: "Ask for it…" }).click();
     await agree(page, effect, "Ask");
-    await page.getByText("The switch has confirmed it.").waitFor();
+    const confirmed = page.getByText("The switch has confirmed it.");
+    await confirmed.or(page.locator("#flow-problem:not([hidden])")).waitFor();
+    assert.equal(await page.locator("#flow-problem").textContent(), "", `no refusal to be ${role}`);
   };
   await page.getByText("Change this switch").click();
   for (const [role, effect] of [

@@ -6,6 +6,8 @@
 //! contain which host each packet may provoke to contact which address.
 //!
 //! A packet excuses no host at its sender's own port, which may have sent it for that purpose.
+//!
+//! A flow provokes for as long as it lasts: see [`Blame::Answer`].
 
 use super::record::{Attempt, Blame, Flow};
 use std::collections::BTreeMap;
@@ -37,6 +39,8 @@ pub(super) struct Begun {
     flows: Recent<Flow>,
     provoked: Recent<(Party, Party)>,
     limit: usize,
+    /// Whether the next turn drops provocations.
+    drops_provoked: bool,
 }
 
 impl Begun {
@@ -46,6 +50,7 @@ impl Begun {
             flows: Recent::new(),
             provoked: Recent::new(),
             limit,
+            drops_provoked: false,
         }
     }
 
@@ -53,7 +58,7 @@ impl Begun {
     /// provocations.
     pub fn judge(&mut self, attempt: &Attempt, at: PortId) -> Blame {
         if attempt.flow.is_some_and(|flow| self.is_answer(&flow)) {
-            return Blame::Nothing;
+            return Blame::Answer;
         }
         // Answers provoke no further packets: they would excuse a host that sweeps the same addresses again.
         let is_answer = self.is_provoked(attempt.sender.map(Party::Address), attempt, at);
@@ -131,10 +136,14 @@ impl Begun {
         }
     }
 
-    /// Starts a new half of the window, and drops the half before the previous one.
+    /// Starts a new half of the window, and drops the half before the previous one. Provocations last twice as long: a flow is
+    /// examined again only after half a window, and its receiver responds to the last packet later.
     pub fn turn(&mut self) {
         self.flows.turn();
-        self.provoked.turn();
+        if self.drops_provoked {
+            self.provoked.turn();
+        }
+        self.drops_provoked = !self.drops_provoked;
     }
 
     /// Returns the number of records.
@@ -251,9 +260,12 @@ mod tests {
         let mut begun = Begun::new(100);
         for attacker in [1, 1, 2, 1] {
             begun.judge(&ping(attacker), at(attacker as u32));
-            begun.turn();
-            assert_eq!(begun.judge(&request, at(3)), Blame::Nothing, "{attacker}");
+            for _ in 0..2 {
+                begun.turn();
+                assert_eq!(begun.judge(&request, at(3)), Blame::Nothing, "{attacker}");
+            }
         }
+        begun.turn();
         begun.turn();
         assert_eq!(begun.judge(&request, at(3)), Blame::All);
     }
