@@ -91,6 +91,8 @@ class Task:
         #: The Thread that the program sees, if it made one.
         self.thread: threading.Thread | None = None
         self.ended = WaitList()
+        #: Whether it waits while an application has too many events.
+        self.is_source = False
         self._run = run
         self._gate = allocate_lock()
         self._gate.acquire()

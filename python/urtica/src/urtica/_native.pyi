@@ -1,12 +1,13 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 from typing_extensions import Self
 
 __all__ = [
     "ALL",
     "CONTROLLER",
+    "Codec",
     "ErrorMessage",
     "FLOOD",
     "Flow",
@@ -31,6 +32,15 @@ ALL: int
 CONTROLLER: int
 FLOOD: int
 IN_PORT: int
+
+@final
+class Codec:
+    def __new__(cls) -> Self: ...
+    def add(self, cls: type, frame: str, fields: Sequence[tuple[str, str, Any]]) -> None: ...
+    def set_match(self, cls: type, fields: Sequence[tuple[str, int, int, int, str]]) -> None: ...
+    def encode(self, structure: object) -> bytes | None: ...
+    def decode(self, cls: type, data: object, offset: int, end: int) -> tuple[Any, int] | None: ...
+    def match_fields(self, fields: dict[str, Any]) -> list[tuple[str, Any]] | None: ...
 
 @final
 class SwitchInfo:

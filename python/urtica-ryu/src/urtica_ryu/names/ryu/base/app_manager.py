@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import logging
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -14,7 +13,6 @@ from ryu.controller import handler
 from ryu.controller.event import EventBase, EventReplyBase, EventRequestBase
 from ryu.ofproto import ofproto_protocol
 from urtica_ryu import hub
-from urtica_ryu.baton import Task
 from urtica_ryu.loading import LoadError, import_application
 
 LOG = logging.getLogger("ryu.base.app_manager")
@@ -25,15 +23,15 @@ SERVICE_BRICKS: dict[str, RyuApp] = {}
 #: The number of events that wait for an application; then what reads from switches waits.
 MAX_EVENTS = 128
 
-#: The tasks that wait if an application has too many events. Applications themselves never do: they might wait in a circle.
-_SOURCES: weakref.WeakSet[Task] = weakref.WeakSet()
-
 
 def wait_for_space() -> None:
-    """Has the calling task wait from now on while an application has too many events."""
+    """Has the calling task wait from now on while an application has too many events.
+
+    Applications themselves never do: they might wait in a circle.
+    """
     task = hub.baton().current()
     if task is not None:
-        _SOURCES.add(task)
+        task.is_source = True
 
 
 def lookup_service_brick(name: str) -> Any:
@@ -204,7 +202,8 @@ class RyuApp:
             self.send_event(rep.dst, rep)
 
     def _send_event(self, ev: Any, state: str | None) -> None:
-        if hub.baton().current() in _SOURCES:
+        task = hub.baton().current()
+        if task is not None and task.is_source:
             self.events.put((ev, state))
         else:
             self.events.push((ev, state))

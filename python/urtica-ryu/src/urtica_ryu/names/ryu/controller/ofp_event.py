@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -35,6 +36,7 @@ for _parser in (ofproto_v1_0_parser, ofproto_v1_3_parser):
     _make_events(_parser)
 
 
+@functools.cache
 def ofp_msg_to_ev_cls(msg_cls: Any) -> type[EventOFPMsgBase]:
     """Returns the class of events of a class of messages."""
     return _EVENTS[f"Event{msg_cls.__name__}"]

@@ -6,6 +6,7 @@ import logging
 import struct
 from typing import Any, ClassVar
 
+from urtica_ryu.fast import CODEC
 from urtica_ryu.structs import Layout, Stringify, Struct, Truncated
 
 LOG = logging.getLogger(__name__)
@@ -155,11 +156,12 @@ class MsgBase(Struct):
     def _received(
         cls, datapath: Any, head: tuple[int, int, int, int], buf: bytes, layout: Layout, start: int
     ) -> Any:
-        values, _ = layout.decode(buf, start, min(head[2], len(buf)))
-        made = cls.made(values)
+        end = min(head[2], len(buf))
+        found = CODEC.decode(cls, buf, start, end)
+        made = cls.made(layout.decode(buf, start, end)[0]) if found is None else found[0]
         made.datapath = datapath
-        made.set_headers(*head)
-        made.set_buf(buf)
+        made.version, made.msg_type, made.msg_len, made.xid = head
+        made.buf = bytes(buf)
         return made
 
     def __str__(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ryu.ofproto import ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofproto
 from urtica_ryu import nicira_actions, oxm
+from urtica_ryu.fast import CODEC
 from urtica_ryu.oxm import OFPMatch
 from urtica_ryu.structs import (
     MAC,
@@ -25,8 +26,10 @@ from urtica_ryu.structs import (
     TextKind,
     Truncated,
     framed,
+    native_fields,
     pad,
     set_length,
+    speed_up,
     tuple_struct,
 )
 from urtica_ryu.table_features import (
@@ -63,6 +66,7 @@ class MsgBase(ofproto_parser.MsgBase):
 
 
 MATCH = Sub(OFPMatch)
+MATCH.native = ("match", None)
 
 
 # Actions
@@ -114,7 +118,7 @@ class OFPAction(Struct):
         return cls.made(cls.LAYOUT.decode(data, offset, end)[0])
 
 
-ACTIONS = Many(OFPAction.decode, "actions")
+ACTIONS = Many(OFPAction.decode, "actions", OFPAction.KINDS)
 
 
 class OFPActionOutput(OFPAction):
@@ -356,7 +360,7 @@ class OFPInstructionActions(OFPInstruction):
         pass
 
 
-INSTRUCTIONS = Many(OFPInstruction.decode, "instructions")
+INSTRUCTIONS = Many(OFPInstruction.decode, "instructions", OFPInstruction.KINDS)
 
 
 # Hello, echo, errors, configuration
@@ -626,6 +630,10 @@ class OFPPacketOut(MsgBase):
         self.data = data
 
     def encode(self, out: bytearray) -> None:
+        data = CODEC.encode(self)
+        if data is not None:
+            out += data
+            return
         actions = bytearray()
         _PACKET_OUT_ACTIONS.encode(self, actions)
         self.actions_len = len(actions)
@@ -1568,5 +1576,30 @@ class OFPPortDescStatsReply(OFPMultipartReply):
     cls_stats_type = ofproto.OFPMP_PORT_DESC
     BODY = OFPPort
 
+
+# The structures that programs send and receive most.
+
+_OXM_FIELD = ("", "oxm", None)
+for _action in OFPAction.KINDS.values():
+    if _action is OFPActionSetField:
+        speed_up(_action, "type_and_length", [_OXM_FIELD])
+    elif _action is not OFPActionExperimenter:
+        speed_up(_action, "type_and_length")
+for _instruction in set(OFPInstruction.KINDS.values()):
+    speed_up(_instruction, "type_and_length")
+for _message in (OFPFlowMod, OFPFlowRemoved):
+    speed_up(_message)
+speed_up(OFPFlowStats, "length")
+# Without padding behind the packet.
+speed_up(OFPPacketIn, fields=[*native_fields(OFPPacketIn.FIELDS)[:-1], ("data", "packet", "total_len")])
+speed_up(
+    OFPPacketOut,
+    fields=[
+        *native_fields((Field("buffer_id", U32), Field("in_port", U32))),
+        ("actions_len", "size", None),
+        *native_fields((pad(6), Field("actions", ACTIONS))),
+        ("data", "packet", None),
+    ],
+)
 
 StringifyMixin = Stringify
