@@ -9,11 +9,11 @@
 mod oxm;
 mod plan;
 
-use oxm::Fields;
+use oxm::{Fields, Meaning};
 use plan::{Frame, Kind, Plan};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyInt, PyList, PyString, PyType};
 use std::collections::HashMap;
 
 /// Encodes and decodes structures of the classes that it was given.
@@ -37,14 +37,17 @@ impl Codec {
         }
     }
 
-    /// Adds a class: its frame ("", "type_and_length" or "length"), and its fields.
+    /// Adds a class: its frame ("", "type_and_length" or "length"), its fields, and for headers of packets the attributes that
+    /// lead to the next one.
+    #[pyo3(signature = (cls, frame, fields, next=None))]
     fn add(
         &mut self,
         cls: &Bound<'_, PyType>,
         frame: &str,
         fields: Vec<Bound<'_, PyAny>>,
+        next: Option<plan::NextDescription>,
     ) -> PyResult<()> {
-        let plan = Plan::new(cls, frame, &fields)?;
+        let plan = Plan::new(cls, frame, &fields, next)?;
         self.plans.insert(cls.as_ptr() as usize, plan);
         Ok(())
     }
@@ -56,7 +59,7 @@ impl Codec {
         fields: Vec<oxm::Description>,
     ) -> PyResult<()> {
         self.fields = Fields::new(cls.py(), fields)?;
-        self.match_plan = Some(Plan::new(cls, "", &[])?);
+        self.match_plan = Some(Plan::new(cls, "", &[], None)?);
         Ok(())
     }
 
@@ -67,16 +70,59 @@ impl Codec {
         Some(PyBytes::new(structure.py(), &out))
     }
 
+    /// Returns the frame of a message; None if Python has to encode it.
+    fn encode_message<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        version: &Bound<'py, PyAny>,
+        msg_type: &Bound<'py, PyAny>,
+        xid: &Bound<'py, PyAny>,
+    ) -> Option<Bound<'py, PyByteArray>> {
+        let mut out = Vec::with_capacity(128);
+        Meaning::Int.encode(version, 1, &mut out)?;
+        Meaning::Int.encode(msg_type, 1, &mut out)?;
+        out.extend([0; 2]);
+        Meaning::Int.encode(xid, 4, &mut out)?;
+        self.append(self.plan_of(&message.get_type())?, message, &mut out)?;
+        set_length(&mut out, 0)?;
+        Some(PyByteArray::new(message.py(), &out))
+    }
+
     /// Returns the structure of a class at an offset, and the offset after it; None if Python has to decode it.
     fn decode<'py>(
         &self,
         cls: &Bound<'py, PyType>,
         data: &Bound<'py, PyAny>,
-        offset: usize,
-        end: usize,
+        offset: &Bound<'py, PyAny>,
+        end: &Bound<'py, PyAny>,
     ) -> Option<(Bound<'py, PyAny>, usize)> {
         let data = data.cast_exact::<PyBytes>().ok()?.as_bytes();
+        let (offset, end): (usize, usize) = (offset.extract().ok()?, end.extract().ok()?);
         self.read(cls.py(), self.plan_of(cls)?, data.get(..end)?, offset)
+    }
+
+    /// Returns the first headers of a packet that starts with one of a class, the class of what follows, and its bytes.
+    fn headers<'py>(
+        &self,
+        cls: &Bound<'py, PyType>,
+        packet: &Bound<'py, PyBytes>,
+    ) -> PyResult<(
+        Bound<'py, PyList>,
+        Option<Bound<'py, PyType>>,
+        Bound<'py, PyBytes>,
+    )> {
+        let py = cls.py();
+        let headers = PyList::empty(py);
+        let mut class = Some(cls.clone());
+        let mut rest = packet.as_bytes();
+        while let Some((header, next, after)) =
+            class.as_ref().and_then(|cls| self.header(cls, rest))
+        {
+            headers.append(header)?;
+            class = next;
+            rest = after;
+        }
+        Ok((headers, class, PyBytes::new(py, rest)))
     }
 
     /// Returns the normalized fields of a match, in the order of the wire; None if Python has to normalize them.
@@ -123,6 +169,7 @@ impl Codec {
                 Kind::Value(meaning, size) => {
                     meaning.encode(&object.getattr(name).ok()?, *size, out)?;
                 }
+                Kind::Bits(parts, size) => append_bits(object, parts, *size, out)?,
                 Kind::Rest | Kind::Packet(_) => append_bytes(&object.getattr(name).ok()?, out)?,
                 Kind::SizeOfList => {
                     size_at = Some((name, out.len()));
@@ -137,6 +184,7 @@ impl Codec {
                         object.setattr(size_name, size).ok()?;
                     }
                 }
+                Kind::Ipv4Options(_) => {}
                 Kind::Match => self.append_match(&object.getattr(name).ok()?, out)?,
                 Kind::Oxm => {
                     let key = object.getattr(intern!(py, "key")).ok()?;
@@ -178,6 +226,23 @@ impl Codec {
     }
 
     // Decoding
+
+    /// Returns a packet's header, the class of the next one, and the bytes of that. Zeros alone are padding.
+    fn header<'py, 'd>(
+        &self,
+        class: &Bound<'py, PyType>,
+        data: &'d [u8],
+    ) -> Option<(Bound<'py, PyAny>, Option<Bound<'py, PyType>>, &'d [u8])> {
+        let plan = self.plan_of(class)?;
+        let next = plan.next.as_ref()?;
+        if data.iter().all(|&byte| byte == 0) {
+            return None;
+        }
+        let (header, after) = self.read(class.py(), plan, data, 0)?;
+        let rest = &data[after..next.end(&header, after, data.len())?];
+        let class = next.class(&header);
+        Some((header, class, rest))
+    }
 
     /// Returns the structure at an offset, in data up to where it has to end, and the offset after it.
     fn read<'py>(
@@ -222,6 +287,19 @@ impl Codec {
                 Kind::Pad(size) => {
                     left.get(..*size)?;
                     offset += size;
+                    continue;
+                }
+                Kind::Bits(parts, size) => {
+                    read_bits(object, parts, left.get(..*size)?)?;
+                    offset += size;
+                    continue;
+                }
+                Kind::Ipv4Options(length) => {
+                    let length: u8 = object.getattr(length).ok()?.extract().ok()?;
+                    if length != 5 {
+                        return None;
+                    }
+                    object.setattr(&field.name, py.None()).ok()?;
                     continue;
                 }
                 Kind::Oxm => {
@@ -295,10 +373,44 @@ impl Codec {
     }
 }
 
+/// Appends the number that attributes share.
+fn append_bits(
+    object: &Bound<'_, PyAny>,
+    parts: &[(Py<PyString>, u32)],
+    size: usize,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let mut number = 0;
+    for (name, bits) in parts {
+        let part = object.getattr(name).ok()?;
+        let part: u64 = part.cast_exact::<PyInt>().ok()?.extract().ok()?;
+        if part >> bits != 0 {
+            return None;
+        }
+        number = number << bits | part;
+    }
+    out.extend_from_slice(&number.to_be_bytes()[8 - size..]);
+    Some(())
+}
+
+/// Sets the attributes that share a number.
+fn read_bits(object: &Bound<'_, PyAny>, parts: &[(Py<PyString>, u32)], bytes: &[u8]) -> Option<()> {
+    let number = bytes
+        .iter()
+        .fold(0, |number, &byte| number << 8 | u64::from(byte));
+    let mut below = 8 * bytes.len() as u32;
+    for (name, bits) in parts {
+        below -= bits;
+        let part = number >> below & ((1 << bits) - 1);
+        object.setattr(name, part).ok()?;
+    }
+    Some(())
+}
+
 /// Appends the attribute `type`, and a length of 0.
 fn append_type(object: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
     let kind = object.getattr(intern!(object.py(), "type")).ok()?;
-    oxm::Meaning::Int.encode(&kind, 2, out)?;
+    Meaning::Int.encode(&kind, 2, out)?;
     out.extend([0; 2]);
     Some(())
 }

@@ -5,7 +5,7 @@ import random
 
 import pytest
 from generated import Generator13
-from ryu.lib.packet import arp, ethernet, packet, udp
+from ryu.lib.packet import arp, ethernet, ipv4, packet, udp
 from ryu.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_3_parser
 
 from urtica_ryu import oxm, structs
@@ -30,7 +30,8 @@ class Text(str):
 class Nothing:
     """A codec that leaves everything to Python."""
 
-    encode = decode = match_fields = staticmethod(lambda *_: None)
+    headers = staticmethod(lambda cls, data: ([], cls, data))
+    encode = encode_message = decode = match_fields = staticmethod(lambda *_: None)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def reference(monkeypatch):
 
     def run(function):
         with monkeypatch.context() as patch:
-            for module in (structs, oxm, ofproto_parser, p):
+            for module in (structs, oxm, ofproto_parser, ipv4, packet):
                 patch.setattr(module, "CODEC", Nothing)
             return function()
 
@@ -146,12 +147,17 @@ def test_usual_structures_are_handled_by_the_extension():
         message = p.OFPFlowMod(dp, match=match, instructions=eval(generator.some(3, generator.instruction), vars(p)))
         # The order of IPv6's texts differs between Python's versions.
         if "ipv6" not in repr(message):
-            assert CODEC.encode(message) is not None, message
+            assert CODEC.encode_message(message, 4, 14, 1) is not None, message
     for frame in (generator.packet_in() for _ in range(50)):
         message = p.OFPPacketIn.parser(dp, *ofproto_parser.header(frame), frame)
         assert "ipv6" in repr(message) or CODEC.decode(p.OFPPacketIn, frame, 8, len(frame)) is not None
-    assert CODEC.encode(p.OFPPacketOut(dp, 1, 1, [p.OFPActionOutput(1)], b"data")) is not None
-    for protocol in (ethernet.ethernet(), arp.arp(), udp.udp()):
+    message = p.OFPPacketOut(dp, 1, 1, [p.OFPActionOutput(1)], b"data")
+    assert CODEC.encode_message(message, 4, 13, 1) is not None
+    message = packet.Packet(protocols=[ethernet.ethernet(), ipv4.ipv4(proto=17), udp.udp(), b"data"])
+    message.serialize()
+    headers, cls, _ = CODEC.headers(ethernet.ethernet, bytes(message.data))
+    assert ([type(each) for each in headers], cls) == ([ethernet.ethernet, ipv4.ipv4], udp.udp)
+    for protocol in (ethernet.ethernet(), arp.arp(), ipv4.ipv4(), udp.udp()):
         assert CODEC.encode(protocol) is not None
 
 
@@ -244,7 +250,7 @@ def test_odd_values_of_a_match_have_the_same_result_as_in_python(reference, name
 @pytest.mark.parametrize(
     ("make", "names"),
     [
-        (lambda: p.OFPFlowMod(dp), [field.name for field in p.OFPFlowMod.FIELDS if field.name]),
+        (lambda: p.OFPFlowMod(dp), ["xid", *(field.name for field in p.OFPFlowMod.FIELDS if field.name)]),
         (lambda: p.OFPPacketOut(dp, 1, 1, [p.OFPActionOutput(1)], b"1"), ["buffer_id", "in_port", "actions", "data"]),
     ],
 )

@@ -44,6 +44,17 @@ impl Meaning {
         Some(())
     }
 
+    /// Returns whether a value that can be encoded is what its bytes are decoded to, if that is known at once.
+    fn is_normal(self, value: &Bound<'_, PyAny>) -> bool {
+        match self {
+            Self::Int => value.is_exact_instance_of::<PyInt>(),
+            Self::Mac => value
+                .cast::<PyString>()
+                .is_ok_and(|text| text.to_str().is_ok_and(is_lower_case)),
+            Self::Ip => false,
+        }
+    }
+
     /// Returns the value of bytes; `None` if Python's form differs between its versions.
     pub fn decode<'py>(self, py: Python<'py>, bytes: &[u8]) -> Option<Bound<'py, PyAny>> {
         Some(match self {
@@ -83,6 +94,10 @@ fn parse_mac(text: &str) -> Option<[u8; 6]> {
         *byte = hex_value(digits[0])? << 4 | hex_value(digits[1])?;
     }
     Some(bytes)
+}
+
+fn is_lower_case(text: &str) -> bool {
+    !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 fn hex_value(digit: u8) -> Option<u8> {
@@ -221,7 +236,10 @@ impl Field {
         let mut bytes = Vec::with_capacity(2 * MAX_SIZE);
         let Some((plain, mask)) = pair(&value) else {
             self.meaning.encode(&value, self.size, &mut bytes)?;
-            return self.meaning.decode(py, &bytes);
+            return match self.meaning.is_normal(&value) {
+                true => Some(value),
+                false => self.meaning.decode(py, &bytes),
+            };
         };
         self.meaning.encode(&plain, self.size, &mut bytes)?;
         self.meaning.encode(&mask, self.size, &mut bytes)?;

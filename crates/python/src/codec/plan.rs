@@ -21,6 +21,8 @@ pub(super) enum Frame {
 pub(super) enum Kind {
     Value(Meaning, usize),
     Pad(usize),
+    /// Attributes that share a number: their names and bits, highest first, and the number's bytes.
+    Bits(Vec<(Py<PyString>, u32)>, usize),
     /// All bytes up to the end.
     Rest,
     /// A packet up to the end; what is behind the length in an attribute, if it is given, is padding.
@@ -30,6 +32,8 @@ pub(super) enum Kind {
     /// Structures up to the end. Their classes, by type.
     List(Py<PyDict>),
     Match,
+    /// The options of an IPv4 header, none, if the length in an attribute says so.
+    Ipv4Options(Py<PyString>),
     /// One OXM field, in the attributes `key` and `value`.
     Oxm,
 }
@@ -49,18 +53,35 @@ impl Field {
             "mac" => Kind::Value(Meaning::Mac, 6),
             "ip" => Kind::Value(Meaning::Ip, detail.extract()?),
             "pad" => Kind::Pad(detail.extract()?),
+            "bits" => bits(detail.extract()?)?,
             "rest" => Kind::Rest,
             "packet" => Kind::Packet(detail.extract()?),
             "size" => Kind::SizeOfList,
             "list" => Kind::List(detail.cast_into::<PyDict>()?.unbind()),
             "match" => Kind::Match,
+            "ipv4_options" => Kind::Ipv4Options(detail.extract()?),
             "oxm" => Kind::Oxm,
-            _ => return Err(PyValueError::new_err(format!("'{kind}' is no kind of field"))),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "'{kind}' is no kind of field"
+                )));
+            }
         };
         Ok(Self {
             name: PyString::intern(description.py(), &name).unbind(),
             kind,
         })
+    }
+}
+
+/// Returns the kind of attributes that share a number.
+fn bits(parts: Vec<(Py<PyString>, u32)>) -> PyResult<Kind> {
+    let count: u32 = parts.iter().map(|(_, bits)| bits).sum();
+    match count {
+        8 | 16 | 32 => Ok(Kind::Bits(parts, count as usize / 8)),
+        _ => Err(PyValueError::new_err(format!(
+            "the parts of a number have {count} bits: expected 8, 16 or 32"
+        ))),
     }
 }
 
@@ -70,6 +91,57 @@ pub(super) struct Plan {
     new: Py<PyAny>,
     pub frame: Frame,
     pub fields: Vec<Field>,
+    pub next: Option<Next>,
+}
+
+/// What `structs.py` says about the next header: see [`Next`].
+pub(super) type NextDescription = (
+    Py<PyString>,
+    u16,
+    Option<Py<PyString>>,
+    Option<Py<PyString>>,
+);
+
+/// Which attributes of a packet's header lead to the next one.
+pub(super) struct Next {
+    /// The number of the next header's class.
+    number: Py<PyString>,
+    /// What smaller numbers count as.
+    least: u16,
+    /// If it is not 0, bytes follow.
+    offset: Option<Py<PyString>>,
+    /// The length with the header, behind which padding stands; 0 if it is not known.
+    total_length: Option<Py<PyString>>,
+}
+
+impl Next {
+    /// Returns the class of the next header; `None` for bytes.
+    pub fn class<'py>(&self, header: &Bound<'py, PyAny>) -> Option<Bound<'py, PyType>> {
+        let py = header.py();
+        if let Some(offset) = &self.offset {
+            let offset: u16 = header.getattr(offset).ok()?.extract().ok()?;
+            if offset != 0 {
+                return None;
+            }
+        }
+        let number: u16 = header.getattr(&self.number).ok()?.extract().ok()?;
+        let types = header.getattr(intern!(py, "_TYPES")).ok()?;
+        let types = types.cast_into::<PyDict>().ok()?;
+        let class = types.get_item(number.max(self.least)).ok()??;
+        class.cast_into().ok()
+    }
+
+    /// Returns the end of what follows, from the start of the header.
+    pub fn end(&self, header: &Bound<'_, PyAny>, header_len: usize, len: usize) -> Option<usize> {
+        let Some(total_length) = &self.total_length else {
+            return Some(len);
+        };
+        let total_length: usize = header.getattr(total_length).ok()?.extract().ok()?;
+        Some(match total_length {
+            0 => len,
+            _ => total_length.max(header_len).min(len),
+        })
+    }
 }
 
 impl Plan {
@@ -77,6 +149,7 @@ impl Plan {
         class: &Bound<'_, PyType>,
         frame: &str,
         fields: &[Bound<'_, PyAny>],
+        next: Option<NextDescription>,
     ) -> PyResult<Self> {
         let frame = match frame {
             "" => Frame::Plain,
@@ -89,6 +162,12 @@ impl Plan {
             new: class.getattr(intern!(class.py(), "__new__"))?.unbind(),
             frame,
             fields: fields.iter().map(Field::new).collect::<PyResult<_>>()?,
+            next: next.map(|(number, least, offset, total_length)| Next {
+                number,
+                least,
+                offset,
+                total_length,
+            }),
         })
     }
 

@@ -72,7 +72,7 @@ class MacKind(Kind):
     """An Ethernet address."""
 
     fmt = "6s"
-    native = ("mac", None)
+    native: tuple[str, Any] | None = ("mac", None)
     expected = "an Ethernet address, such as '00:00:00:00:00:01'"
 
     def to_wire(self, value: Any) -> bytes:
@@ -508,13 +508,19 @@ class Struct(Stringify):
         return cls.decode(buf, offset, len(buf))[0]
 
 
-def speed_up(cls: type[Struct], frame: str = "", fields: list[tuple[str, str, Any]] | None = None) -> None:
+def speed_up(
+    cls: type[Struct],
+    frame: str = "",
+    fields: list[tuple[str, str, Any]] | None = None,
+    next: tuple[str, int, str | None, str | None] | None = None,
+) -> None:
     """Has the extension encode and decode exact instances of a class, in a frame that `Codec.add` knows.
 
     `fields` is for classes whose FIELDS are not all that is on the wire. Decoding sets the fields, and type and length if the
-    frame has them.
+    frame has them. `next` is for headers of packets: the attribute with the next one's number, the least number, an attribute
+    that is 0 unless bytes follow, and one with the length of both.
     """
-    CODEC.add(cls, frame, native_fields(cls.FIELDS) if fields is None else fields)
+    CODEC.add(cls, frame, native_fields(cls.FIELDS) if fields is None else fields, next)
 
 
 def native_fields(fields: tuple[Field, ...]) -> list[tuple[str, str, Any]]:

@@ -23,6 +23,8 @@ SERVICE_BRICKS: dict[str, RyuApp] = {}
 #: The number of events that wait for an application; then what reads from switches waits.
 MAX_EVENTS = 128
 
+_NO_CALLERS: dict[Any, Any] = {}
+
 
 def wait_for_space() -> None:
     """Has the calling task wait from now on while an application has too many events.
@@ -134,12 +136,15 @@ class RyuApp:
 
     def get_handlers(self, ev: Any, state: str | None = None) -> list[Any]:
         """Returns the handlers of an event in a state."""
-        return [method for method in self.event_handlers.get(type(ev), []) if self._handles(method, type(ev), state)]
+        ev_cls = type(ev)
+        return [method for method in self.event_handlers.get(ev_cls, ()) if self._handles(method, ev_cls, state)]
 
     @staticmethod
     def _handles(method: Any, ev_cls: Any, state: str | None) -> bool:
-        caller = getattr(method, "callers", {}).get(ev_cls)
-        return state is None or caller is None or not caller.dispatchers or state in caller.dispatchers
+        if state is None:
+            return True
+        caller = getattr(method, "callers", _NO_CALLERS).get(ev_cls)
+        return caller is None or not caller.dispatchers or state in caller.dispatchers
 
     def register_observer(self, ev_cls: Any, name: str, states: Iterable[str] | None = None) -> None:
         """Adds an application that gets this one's events of a class."""

@@ -44,7 +44,8 @@ def ofp_msg_to_ev_cls(msg_cls: Any) -> type[EventOFPMsgBase]:
 
 def ofp_msg_to_ev(msg: Any) -> EventOFPMsgBase:
     """Returns the event of a message."""
-    return ofp_msg_to_ev_cls(type(msg))(msg)
+    msg_cls: Any = type(msg)
+    return ofp_msg_to_ev_cls(msg_cls)(msg)
 
 
 def __getattr__(name: str) -> Any:

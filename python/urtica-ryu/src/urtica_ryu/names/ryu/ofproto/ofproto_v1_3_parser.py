@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from ryu.ofproto import ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofproto
 from urtica_ryu import nicira_actions, oxm
-from urtica_ryu.fast import CODEC
 from urtica_ryu.oxm import OFPMatch
 from urtica_ryu.structs import (
     MAC,
@@ -79,20 +78,25 @@ class OFPAction(Struct):
     IGNORED = ("type_", "len_")
     KINDS: ClassVar[dict[int, type[OFPAction]]] = {}
 
+    #: The length of actions whose fields have fixed sizes.
+    _LENGTH: ClassVar[int] = 4
+
     type: int
     len: int | None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "FIELDS" in vars(cls):
+            cls._LENGTH = cls._fixed_length()
         if "cls_action_type" in vars(cls):
             cls.KINDS[cls.cls_action_type] = cls
 
     def _begin(self) -> None:
         self.type = self.cls_action_type
-        self.len = self._fixed_length()
+        self.len = self._LENGTH
 
     @classmethod
-    def _fixed_length(cls) -> int | None:
+    def _fixed_length(cls) -> int:
         sizes = [part.struct.size for part in cls.LAYOUT.parts if hasattr(part, "struct")]
         return -(-(4 + sum(sizes)) // 8) * 8
 
@@ -630,10 +634,6 @@ class OFPPacketOut(MsgBase):
         self.data = data
 
     def encode(self, out: bytearray) -> None:
-        data = CODEC.encode(self)
-        if data is not None:
-            out += data
-            return
         actions = bytearray()
         _PACKET_OUT_ACTIONS.encode(self, actions)
         self.actions_len = len(actions)

@@ -33,4 +33,4 @@ class ethernet(PacketBase):
         return super().serialize(payload, prev)
 
 
-speed_up(ethernet)
+speed_up(ethernet, next=("ethertype", 0x05DC, None, None))
