@@ -23,6 +23,7 @@ SERVICE_BRICKS: dict[str, RyuApp] = {}
 #: The number of events that wait for an application; then what reads from switches waits.
 MAX_EVENTS = 128
 
+#: Those of methods without the decorator.
 _NO_CALLERS: dict[Any, Any] = {}
 
 
