@@ -16,6 +16,22 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyInt, PyList, PyString, PyType};
 use std::collections::HashMap;
 
+/// The first headers of a packet, the class of what follows, and its bytes.
+type Headers<'py> = (
+    Bound<'py, PyList>,
+    Option<Bound<'py, PyType>>,
+    Bound<'py, PyBytes>,
+);
+
+/// A header of a packet.
+struct Header<'py, 'd> {
+    object: Bound<'py, PyAny>,
+    /// The class of the next one; `None` for bytes.
+    next: Option<Bound<'py, PyType>>,
+    /// What follows.
+    rest: &'d [u8],
+}
+
 /// Encodes and decodes structures of the classes that it was given.
 #[pyclass(module = "urtica._native")]
 pub struct Codec {
@@ -106,21 +122,15 @@ impl Codec {
         &self,
         cls: &Bound<'py, PyType>,
         packet: &Bound<'py, PyBytes>,
-    ) -> PyResult<(
-        Bound<'py, PyList>,
-        Option<Bound<'py, PyType>>,
-        Bound<'py, PyBytes>,
-    )> {
+    ) -> PyResult<Headers<'py>> {
         let py = cls.py();
         let headers = PyList::empty(py);
         let mut class = Some(cls.clone());
         let mut rest = packet.as_bytes();
-        while let Some((header, next, after)) =
-            class.as_ref().and_then(|cls| self.header(cls, rest))
-        {
-            headers.append(header)?;
-            class = next;
-            rest = after;
+        while let Some(header) = class.as_ref().and_then(|cls| self.header(cls, rest)) {
+            headers.append(header.object)?;
+            class = header.next;
+            rest = header.rest;
         }
         Ok((headers, class, PyBytes::new(py, rest)))
     }
@@ -227,21 +237,23 @@ impl Codec {
 
     // Decoding
 
-    /// Returns a packet's header, the class of the next one, and the bytes of that. Zeros alone are padding.
+    /// Returns the header that a packet starts with. Zeros alone are padding.
     fn header<'py, 'd>(
         &self,
         class: &Bound<'py, PyType>,
         data: &'d [u8],
-    ) -> Option<(Bound<'py, PyAny>, Option<Bound<'py, PyType>>, &'d [u8])> {
+    ) -> Option<Header<'py, 'd>> {
         let plan = self.plan_of(class)?;
         let next = plan.next.as_ref()?;
         if data.iter().all(|&byte| byte == 0) {
             return None;
         }
-        let (header, after) = self.read(class.py(), plan, data, 0)?;
-        let rest = &data[after..next.end(&header, after, data.len())?];
-        let class = next.class(&header);
-        Some((header, class, rest))
+        let (object, after) = self.read(class.py(), plan, data, 0)?;
+        Some(Header {
+            rest: &data[after..next.end(&object, after, data.len())?],
+            next: next.class(&object),
+            object,
+        })
     }
 
     /// Returns the structure at an offset, in data up to where it has to end, and the offset after it.
