@@ -332,3 +332,11 @@ def test_packets_are_decoded_as_in_python(reference):
             return repr(made), types(made)
 
         assert read() == reference(read), data.hex()
+
+
+def test_ipv6_texts_are_those_of_python(reference):
+    numbers = random.Random(7)
+    for _ in range(3000):
+        groups = [numbers.choice(["0", "0", "1", f"{numbers.getrandbits(16):X}"]) for _ in range(8)]
+        text = ":".join(groups)
+        assert repr(p.OFPMatch(ipv6_src=text)) == reference(lambda text=text: repr(p.OFPMatch(ipv6_src=text)))
