@@ -5,8 +5,9 @@
 //! `ovs-ofctl`'s form ([`text`]).
 //!
 //! [`raw`] is the exception: frames as they are, for programs that speak OpenFlow themselves. In a simulated network they get
-//! [`turns`].
+//! [`turns`]. [`codec`] encodes and decodes the structures that such a program has as Python objects.
 
+mod codec;
 mod controller;
 mod message;
 mod net;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::codec::Codec;
     #[pymodule_export]
     use super::controller::{Network, Running};
     #[pymodule_export]

@@ -91,6 +91,8 @@ class Task:
         #: The Thread that the program sees, if it made one.
         self.thread: threading.Thread | None = None
         self.ended = WaitList()
+        #: Whether it waits while an application has too many events.
+        self.is_source = False
         self._run = run
         self._gate = allocate_lock()
         self._gate.acquire()
@@ -276,7 +278,8 @@ class Baton:
     def wake(self, waits: WaitList, count: int | None = 1) -> None:
         """Makes the first tasks of a list ready; all if count is None. Any thread may call this."""
         with self._mutex:
-            self._wake(waits, count)
+            if waits.tasks:
+                self._wake(waits, count)
 
     def sleep(self, seconds: float) -> None:
         """Parks the calling task for this time; with 0 it runs again after those that are ready."""

@@ -262,14 +262,18 @@ class Queue:
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Appends an item; waits for space."""
+        if self.full():
+            self._wait_for_space(block, timeout)
+        self._items.append(item)
+        self._baton.wake(self._getters)
+
+    def _wait_for_space(self, block: bool, timeout: float | None) -> None:
         deadline = _Deadline(self._baton, timeout)
         while self.full():
             left = deadline.left()
             if not block or left == 0:
                 raise QueueFull
             self._baton.wait(self._putters, left, unless=lambda: not self.full())
-        self._items.append(item)
-        self._baton.wake(self._getters)
 
     def push(self, item: Any) -> None:
         """Appends an item, also above the bound."""
@@ -282,15 +286,19 @@ class Queue:
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Takes the first item; waits for one."""
+        if not self._items:
+            self._wait_for_item(block, timeout)
+        item = self._items.popleft()
+        self._baton.wake(self._putters)
+        return item
+
+    def _wait_for_item(self, block: bool, timeout: float | None) -> None:
         deadline = _Deadline(self._baton, timeout)
         while not self._items:
             left = deadline.left()
             if not block or left == 0:
                 raise QueueEmpty
             self._baton.wait(self._getters, left, unless=lambda: bool(self._items))
-        item = self._items.popleft()
-        self._baton.wake(self._putters)
-        return item
 
     def get_nowait(self) -> Any:
         """Takes the first item, or raises QueueEmpty."""

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from urtica_ryu.fast import CODEC
 from urtica_ryu.structs import Stringify, Truncated, framed, ip_bytes, mac_bytes, set_length
 
 _BASIC_CLASS = 0x8000
@@ -247,9 +248,13 @@ class OFPMatch(Stringify):
     def __init__(self, type_: int | None = None, length: int | None = None, _ordered_fields: Any = None, **fields: Any):
         self.type = 1
         self.length = length
-        pairs = _ordered_fields if _ordered_fields is not None else fields.items()
-        self._fields2: list[tuple[str, Any]] = [(name, normalized(name, value)) for name, value in pairs]
-        if _ordered_fields is None:
+        self._fields2: list[tuple[str, Any]]
+        if _ordered_fields is not None:
+            self._fields2 = [(name, normalized(name, value)) for name, value in _ordered_fields]
+        elif (usual := CODEC.match_fields(fields)) is not None:
+            self._fields2 = usual
+        else:
+            self._fields2 = [(name, normalized(name, value)) for name, value in fields.items()]
             self._sort()
 
     def _sort(self) -> None:
@@ -341,3 +346,7 @@ def _setter(name: str, is_masked: bool) -> Callable[..., None]:
 for _name in [*(field.name for field in FIELDS), *_OLD_NAMES]:
     setattr(OFPMatch, f"set_{_name}", _setter(_OLD_NAMES.get(_name, _name), False))
     setattr(OFPMatch, f"set_{_name}_masked", _setter(_OLD_NAMES.get(_name, _name), True))
+
+CODEC.set_match(
+    OFPMatch, [(field.name, field.oxm_class, field.number, field.size, field.kind) for field in FIELDS if not field.prefix]
+)

@@ -17,6 +17,8 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from urtica_ryu.fast import CODEC
+
 #: The default of a field that the constructor needs.
 REQUIRED = inspect.Parameter.empty
 #: The default of a list: each object has a new one.
@@ -34,6 +36,8 @@ class Kind:
 
     fmt: str | None = None
     expected = "another value"
+    #: The name of the kind in the extension, and what it needs to know; None if the extension does not have it.
+    native: tuple[str, Any] | None = None
 
     def to_wire(self, value: Any) -> Any:
         """Returns what struct packs."""
@@ -57,6 +61,7 @@ class Int(Kind):
 
     def __init__(self, fmt: str):
         self.fmt = fmt
+        self.native = ("int", struct.calcsize("!" + fmt))
         self.expected = f"a number from 0 to {(1 << 8 * struct.calcsize('!' + fmt)) - 1:#x}"
 
 
@@ -67,6 +72,7 @@ class MacKind(Kind):
     """An Ethernet address."""
 
     fmt = "6s"
+    native: tuple[str, Any] | None = ("mac", None)
     expected = "an Ethernet address, such as '00:00:00:00:00:01'"
 
     def to_wire(self, value: Any) -> bytes:
@@ -79,6 +85,8 @@ class MacKind(Kind):
 class MacBytesKind(MacKind):
     """An Ethernet address that programs see as bytes."""
 
+    native = None
+
     def from_wire(self, value: bytes) -> Any:
         return value
 
@@ -89,6 +97,7 @@ class IpKind(Kind):
     def __init__(self, size: int):
         self.fmt = f"{size}s"
         self.size = size
+        self.native = ("ip", size)
         self.expected = "an IPv4 address, such as '10.0.0.1'" if size == 4 else "an IPv6 address, such as '::1'"
 
     def to_wire(self, value: Any) -> bytes:
@@ -119,6 +128,7 @@ class TextKind(Kind):
 class BytesKind(Kind):
     """All bytes up to the end."""
 
+    native = ("rest", None)
     expected = "bytes"
 
     def encode(self, value: Any, out: bytearray) -> None:
@@ -144,10 +154,17 @@ class Sub(Kind):
 
 
 class Many(Kind):
-    """Structures up to the end. `decode_one` returns one and the offset after it."""
+    """Structures up to the end. `decode_one` returns one and the offset after it. `classes` are theirs by type, if a type comes
+    first."""
 
-    def __init__(self, decode_one: Callable[[bytes, int, int], tuple[Any, int]], expected: str):
+    def __init__(
+        self,
+        decode_one: Callable[[bytes, int, int], tuple[Any, int]],
+        expected: str,
+        classes: dict[int, Any] | None = None,
+    ):
         self.decode_one = decode_one
+        self.native = None if classes is None else ("list", classes)
         self.expected = f"a list of {expected}"
 
     def encode(self, value: Any, out: bytearray) -> None:
@@ -456,7 +473,11 @@ class Struct(Stringify):
 
     def encode(self, out: bytearray) -> None:
         """Appends the structure's bytes."""
-        self.LAYOUT.encode(self, out)
+        data = CODEC.encode(self)
+        if data is None:
+            self.LAYOUT.encode(self, out)
+        else:
+            out += data
 
     def serialize(self, buf: bytearray | None = None, offset: int | None = None) -> bytearray:
         """Appends the structure's bytes to a buffer."""
@@ -475,6 +496,9 @@ class Struct(Stringify):
     @classmethod
     def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
         """Returns a structure, and the offset after it."""
+        found = CODEC.decode(cls, data, offset, end)
+        if found is not None:
+            return found
         values, offset = cls.LAYOUT.decode(data, offset, end)
         return cls.made(values), offset
 
@@ -482,6 +506,32 @@ class Struct(Stringify):
     def parser(cls, buf: bytes, offset: int = 0) -> Any:
         """Returns the structure at an offset."""
         return cls.decode(buf, offset, len(buf))[0]
+
+
+def speed_up(
+    cls: type[Struct],
+    frame: str = "",
+    fields: list[tuple[str, str, Any]] | None = None,
+    next: tuple[str, int, str | None, str | None] | None = None,
+) -> None:
+    """Has the extension encode and decode exact instances of a class, in a frame that `Codec.add` knows.
+
+    `fields` is for classes whose FIELDS are not all that is on the wire. Decoding sets the fields, and type and length if the
+    frame has them. `next` is for headers of packets: the attribute with the next one's number, the least number, an attribute
+    that is 0 unless bytes follow, and one with the length of both.
+    """
+    CODEC.add(cls, frame, native_fields(cls.FIELDS) if fields is None else fields, next)
+
+
+def native_fields(fields: tuple[Field, ...]) -> list[tuple[str, str, Any]]:
+    """Returns the fields as the extension wants them."""
+    described: list[tuple[str, str, Any]] = []
+    for field in fields:
+        native = ("pad", field.pad) if field.pad else field.kind.native
+        if native is None:
+            raise TypeError(f"the extension does not encode {field.name}: expected another kind of field")
+        described.append((field.name, *native))
+    return described
 
 
 def tuple_struct(name: str, fields: tuple[Field, ...]) -> Any:

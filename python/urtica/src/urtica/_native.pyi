@@ -1,12 +1,13 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 from typing_extensions import Self
 
 __all__ = [
     "ALL",
     "CONTROLLER",
+    "Codec",
     "ErrorMessage",
     "FLOOD",
     "Flow",
@@ -31,6 +32,23 @@ ALL: int
 CONTROLLER: int
 FLOOD: int
 IN_PORT: int
+
+@final
+class Codec:
+    def __new__(cls) -> Self: ...
+    def add(
+        self,
+        cls: type,
+        frame: str,
+        fields: Sequence[tuple[str, str, Any]],
+        next: tuple[str, int, str | None, str | None] | None = None,
+    ) -> None: ...
+    def set_match(self, cls: type, fields: Sequence[tuple[str, int, int, int, str]]) -> None: ...
+    def encode(self, structure: object) -> bytes | None: ...
+    def encode_message(self, message: object, version: object, msg_type: object, xid: object) -> bytearray | None: ...
+    def decode(self, cls: type, data: object, offset: object, end: object) -> tuple[Any, int] | None: ...
+    def headers(self, cls: type, packet: bytes) -> tuple[list[Any], type | None, bytes]: ...
+    def match_fields(self, fields: dict[str, Any]) -> list[tuple[str, Any]] | None: ...
 
 @final
 class SwitchInfo:

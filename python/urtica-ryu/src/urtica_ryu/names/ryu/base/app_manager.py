@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import logging
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -14,7 +13,6 @@ from ryu.controller import handler
 from ryu.controller.event import EventBase, EventReplyBase, EventRequestBase
 from ryu.ofproto import ofproto_protocol
 from urtica_ryu import hub
-from urtica_ryu.baton import Task
 from urtica_ryu.loading import LoadError, import_application
 
 LOG = logging.getLogger("ryu.base.app_manager")
@@ -25,15 +23,18 @@ SERVICE_BRICKS: dict[str, RyuApp] = {}
 #: The number of events that wait for an application; then what reads from switches waits.
 MAX_EVENTS = 128
 
-#: The tasks that wait if an application has too many events. Applications themselves never do: they might wait in a circle.
-_SOURCES: weakref.WeakSet[Task] = weakref.WeakSet()
+#: Those of methods without the decorator.
+_NO_CALLERS: dict[Any, Any] = {}
 
 
 def wait_for_space() -> None:
-    """Has the calling task wait from now on while an application has too many events."""
+    """Has the calling task wait from now on while an application has too many events.
+
+    Applications themselves never do: they might wait in a circle.
+    """
     task = hub.baton().current()
     if task is not None:
-        _SOURCES.add(task)
+        task.is_source = True
 
 
 def lookup_service_brick(name: str) -> Any:
@@ -136,12 +137,15 @@ class RyuApp:
 
     def get_handlers(self, ev: Any, state: str | None = None) -> list[Any]:
         """Returns the handlers of an event in a state."""
-        return [method for method in self.event_handlers.get(type(ev), []) if self._handles(method, type(ev), state)]
+        ev_cls = type(ev)
+        return [method for method in self.event_handlers.get(ev_cls, ()) if self._handles(method, ev_cls, state)]
 
     @staticmethod
     def _handles(method: Any, ev_cls: Any, state: str | None) -> bool:
-        caller = getattr(method, "callers", {}).get(ev_cls)
-        return state is None or caller is None or not caller.dispatchers or state in caller.dispatchers
+        if state is None:
+            return True
+        caller = getattr(method, "callers", _NO_CALLERS).get(ev_cls)
+        return caller is None or not caller.dispatchers or state in caller.dispatchers
 
     def register_observer(self, ev_cls: Any, name: str, states: Iterable[str] | None = None) -> None:
         """Adds an application that gets this one's events of a class."""
@@ -204,7 +208,8 @@ class RyuApp:
             self.send_event(rep.dst, rep)
 
     def _send_event(self, ev: Any, state: str | None) -> None:
-        if hub.baton().current() in _SOURCES:
+        task = hub.baton().current()
+        if task is not None and task.is_source:
             self.events.put((ev, state))
         else:
             self.events.push((ev, state))

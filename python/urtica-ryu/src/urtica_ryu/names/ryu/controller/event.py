@@ -8,9 +8,6 @@ from typing import Any
 class EventBase:
     """An event."""
 
-    def __init__(self) -> None:
-        super().__init__()
-
 
 class EventRequestBase(EventBase):
     """A request to another application: `RyuApp.send_request`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -35,6 +36,7 @@ for _parser in (ofproto_v1_0_parser, ofproto_v1_3_parser):
     _make_events(_parser)
 
 
+@functools.cache
 def ofp_msg_to_ev_cls(msg_cls: Any) -> type[EventOFPMsgBase]:
     """Returns the class of events of a class of messages."""
     return _EVENTS[f"Event{msg_cls.__name__}"]
@@ -42,7 +44,8 @@ def ofp_msg_to_ev_cls(msg_cls: Any) -> type[EventOFPMsgBase]:
 
 def ofp_msg_to_ev(msg: Any) -> EventOFPMsgBase:
     """Returns the event of a message."""
-    return ofp_msg_to_ev_cls(type(msg))(msg)
+    msg_cls: Any = type(msg)
+    return ofp_msg_to_ev_cls(msg_cls)(msg)
 
 
 def __getattr__(name: str) -> Any:

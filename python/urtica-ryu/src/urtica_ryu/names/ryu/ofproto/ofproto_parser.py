@@ -6,6 +6,7 @@ import logging
 import struct
 from typing import Any, ClassVar
 
+from urtica_ryu.fast import CODEC
 from urtica_ryu.structs import Layout, Stringify, Struct, Truncated
 
 LOG = logging.getLogger(__name__)
@@ -135,31 +136,42 @@ class MsgBase(Struct):
         self.msg_type = self.cls_msg_type
         if self.xid is None:
             self.xid = 0
+        out = CODEC.encode_message(self, self.version, self.msg_type, self.xid)
+        if out is None:
+            out = self._frame(self.xid)
+        self.msg_len = len(out)
+        self.buf = out
+        return out
+
+    def encode(self, out: bytearray) -> None:
+        """Appends what is behind the header."""
+        # Without the extension: it has been tried for the whole frame.
+        self.LAYOUT.encode(self, out)
+
+    def _frame(self, xid: int) -> bytearray:
+        """Returns the frame."""
         out = bytearray(_HEADER.size)
         self.encode(out)
         self.msg_len = len(out)
         if self.msg_len > 0xFFFF:
             raise ValueError(f"{type(self).__name__} has {self.msg_len} bytes: expected at most 65535")
-        if not 0 <= self.xid <= 0xFFFFFFFF:
-            raise ValueError(f"xid of {type(self).__name__} is {self.xid!r}: expected a number from 0 to 0xffffffff")
-        _HEADER.pack_into(out, 0, self.version, self.msg_type, self.msg_len, self.xid)
-        self.buf = out
+        if not 0 <= xid <= 0xFFFFFFFF:
+            raise ValueError(f"xid of {type(self).__name__} is {xid!r}: expected a number from 0 to 0xffffffff")
+        _HEADER.pack_into(out, 0, self.version, self.msg_type, self.msg_len, xid)
         return out
 
     @classmethod
     def parser(cls, datapath: Any, version: int, msg_type: int, msg_len: int, xid: int, buf: bytes) -> Any:  # type: ignore[override]
         """Returns the message of a frame."""
-        return cls._received(datapath, (version, msg_type, msg_len, xid), buf, cls.LAYOUT, _HEADER.size)
-
-    @classmethod
-    def _received(
-        cls, datapath: Any, head: tuple[int, int, int, int], buf: bytes, layout: Layout, start: int
-    ) -> Any:
-        values, _ = layout.decode(buf, start, min(head[2], len(buf)))
-        made = cls.made(values)
+        end = min(msg_len, len(buf))
+        found = CODEC.decode(cls, buf, _HEADER.size, end)
+        made = cls.made(cls.LAYOUT.decode(buf, _HEADER.size, end)[0]) if found is None else found[0]
         made.datapath = datapath
-        made.set_headers(*head)
-        made.set_buf(buf)
+        made.version = version
+        made.msg_type = msg_type
+        made.msg_len = msg_len
+        made.xid = xid
+        made.buf = bytes(buf)
         return made
 
     def __str__(self) -> str:

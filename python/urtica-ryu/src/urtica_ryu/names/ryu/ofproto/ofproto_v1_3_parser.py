@@ -25,8 +25,10 @@ from urtica_ryu.structs import (
     TextKind,
     Truncated,
     framed,
+    native_fields,
     pad,
     set_length,
+    speed_up,
     tuple_struct,
 )
 from urtica_ryu.table_features import (
@@ -63,6 +65,7 @@ class MsgBase(ofproto_parser.MsgBase):
 
 
 MATCH = Sub(OFPMatch)
+MATCH.native = ("match", None)
 
 
 # Actions
@@ -75,20 +78,25 @@ class OFPAction(Struct):
     IGNORED = ("type_", "len_")
     KINDS: ClassVar[dict[int, type[OFPAction]]] = {}
 
+    #: The length of actions whose fields have fixed sizes.
+    _LENGTH: ClassVar[int] = 4
+
     type: int
     len: int | None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "FIELDS" in vars(cls):
+            cls._LENGTH = cls._fixed_length()
         if "cls_action_type" in vars(cls):
             cls.KINDS[cls.cls_action_type] = cls
 
     def _begin(self) -> None:
         self.type = self.cls_action_type
-        self.len = self._fixed_length()
+        self.len = self._LENGTH
 
     @classmethod
-    def _fixed_length(cls) -> int | None:
+    def _fixed_length(cls) -> int:
         sizes = [part.struct.size for part in cls.LAYOUT.parts if hasattr(part, "struct")]
         return -(-(4 + sum(sizes)) // 8) * 8
 
@@ -114,7 +122,7 @@ class OFPAction(Struct):
         return cls.made(cls.LAYOUT.decode(data, offset, end)[0])
 
 
-ACTIONS = Many(OFPAction.decode, "actions")
+ACTIONS = Many(OFPAction.decode, "actions", OFPAction.KINDS)
 
 
 class OFPActionOutput(OFPAction):
@@ -356,7 +364,7 @@ class OFPInstructionActions(OFPInstruction):
         pass
 
 
-INSTRUCTIONS = Many(OFPInstruction.decode, "instructions")
+INSTRUCTIONS = Many(OFPInstruction.decode, "instructions", OFPInstruction.KINDS)
 
 
 # Hello, echo, errors, configuration
@@ -1568,5 +1576,30 @@ class OFPPortDescStatsReply(OFPMultipartReply):
     cls_stats_type = ofproto.OFPMP_PORT_DESC
     BODY = OFPPort
 
+
+# The structures that programs send and receive most.
+
+_OXM_FIELD = ("", "oxm", None)
+for _action in OFPAction.KINDS.values():
+    if _action is OFPActionSetField:
+        speed_up(_action, "type_and_length", [_OXM_FIELD])
+    elif _action is not OFPActionExperimenter:
+        speed_up(_action, "type_and_length")
+for _instruction in set(OFPInstruction.KINDS.values()):
+    speed_up(_instruction, "type_and_length")
+for _message in (OFPFlowMod, OFPFlowRemoved):
+    speed_up(_message)
+speed_up(OFPFlowStats, "length")
+# Without padding behind the packet.
+speed_up(OFPPacketIn, fields=[*native_fields(OFPPacketIn.FIELDS)[:-1], ("data", "packet", "total_len")])
+speed_up(
+    OFPPacketOut,
+    fields=[
+        *native_fields((Field("buffer_id", U32), Field("in_port", U32))),
+        ("actions_len", "size", None),
+        *native_fields((pad(6), Field("actions", ACTIONS))),
+        ("data", "packet", None),
+    ],
+)
 
 StringifyMixin = Stringify

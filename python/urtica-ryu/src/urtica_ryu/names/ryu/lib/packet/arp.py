@@ -6,7 +6,7 @@ from typing import Any
 
 from ryu.lib.packet.ethernet import ethernet
 from ryu.lib.packet.packet_base import PacketBase
-from urtica_ryu.structs import IPV4, MAC, U8, U16, Field
+from urtica_ryu.structs import IPV4, MAC, U8, U16, Field, speed_up
 
 ARP_HW_TYPE_ETHERNET = 1
 ARP_REQUEST = 1
@@ -29,6 +29,9 @@ class arp(PacketBase):
         Field("dst_mac", MAC, "ff:ff:ff:ff:ff:ff"),
         Field("dst_ip", IPV4, "0.0.0.0"),
     )
+
+
+speed_up(arp)
 
 
 def arp_ip(opcode: int, src_mac: str, src_ip: str, dst_mac: str, dst_ip: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ryu.lib.packet.packet_base import PacketBase
-from urtica_ryu.structs import MAC, U16, Field
+from urtica_ryu.structs import MAC, U16, Field, speed_up
 
 
 class ethernet(PacketBase):
@@ -31,3 +31,6 @@ class ethernet(PacketBase):
         if isinstance(payload, bytearray) and len(payload) < 46:
             payload += bytes(46 - len(payload))
         return super().serialize(payload, prev)
+
+
+speed_up(ethernet, next=("ethertype", 0x05DC, None, None))

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from ryu.lib.packet import packet_utils
 from ryu.lib.packet.ethernet import ethernet
 from ryu.lib.packet.packet_base import PacketBase
-from urtica_ryu.structs import IPV4, U8, U16, Field, Truncated
+from urtica_ryu.fast import CODEC
+from urtica_ryu.structs import IPV4, U8, U16, Field, Truncated, native_fields, speed_up
 
 
 class ipv4(PacketBase):
@@ -71,6 +72,9 @@ class ipv4(PacketBase):
 
     @classmethod
     def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
+        usual = CODEC.decode(cls, data, offset, end)
+        if usual is not None:
+            return usual
         values, after = cls.LAYOUT.decode(data, offset, end)
         first, second = values.pop("_version_length"), values.pop("_flags_offset")
         length = (first & 0xF) * 4
@@ -104,4 +108,15 @@ class ipv4(PacketBase):
         return out
 
 
+speed_up(
+    ipv4,
+    fields=[
+        ("", "bits", [("version", 4), ("header_length", 4)]),
+        *native_fields(ipv4.FIELDS[1:4]),
+        ("", "bits", [("flags", 3), ("offset", 13)]),
+        *native_fields(ipv4.FIELDS[5:]),
+        ("option", "ipv4_options", "header_length"),
+    ],
+    next=("proto", 0, "offset", "total_length"),
+)
 ethernet.register_packet_type(ipv4, 0x0800)

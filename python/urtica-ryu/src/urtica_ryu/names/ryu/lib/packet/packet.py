@@ -25,6 +25,7 @@ from ryu.lib.packet import (
     vlan,
 )
 from ryu.lib.packet.packet_base import PacketBase
+from urtica_ryu.fast import CODEC
 from urtica_ryu.structs import Stringify, Truncated
 
 __all__ = [
@@ -60,6 +61,9 @@ class Packet(Stringify):
 
     def _parse(self, cls: Any) -> None:
         rest = bytes(self.data)
+        if isinstance(cls, type):
+            headers, cls, rest = CODEC.headers(cls, rest)
+            self.protocols += headers
         while cls and rest.strip(b"\0"):
             try:
                 protocol, cls, rest = cls.parser(rest)
@@ -92,7 +96,11 @@ class Packet(Stringify):
 
     def get_protocol(self, protocol: Any) -> Any:
         """Returns the first protocol of a class; None without one."""
-        return next(iter(self.get_protocols(protocol)), None)
+        cls = protocol if isinstance(protocol, type) else type(protocol)
+        for each in self.protocols:
+            if isinstance(each, cls):
+                return each
+        return None
 
     def to_jsondict(self, encode_string: Any = None) -> dict[str, Any]:
         """Returns the packet as JSON."""

@@ -9,7 +9,7 @@ from ryu.lib.packet import packet_utils
 from ryu.lib.packet.dhcp import dhcp
 from ryu.lib.packet.ipv4 import ipv4
 from ryu.lib.packet.packet_base import PacketBase
-from urtica_ryu.structs import U16, Field
+from urtica_ryu.structs import U16, Field, speed_up
 
 #: The client's and the server's.
 _DHCP_PORTS = {67, 68}
@@ -50,4 +50,5 @@ class udp(PacketBase):
         return out
 
 
+speed_up(udp)
 ipv4.register_packet_type(udp, 17)
