@@ -112,6 +112,7 @@ fn copies_leave_before_further_changes() {
         "cookie=9,ip,actions=controller:30,dec_ttl,output:2,FLOOD",
         "actions=output:2,controller,write_metadata:7",
         "actions=set_queue:3,output:2,set_queue:0,pop_vlan,output:3",
+        "udp,actions=dec_ttl,output:2,set_field:10.0.0.9->ip_src,output:3",
         "udp,actions=output:1,set_field:02:00:00:00:00:09->eth_src",
     ];
     for entry in compiled {
