@@ -60,8 +60,9 @@ const NO_ENTRY: &str = "no entry matches, and somebody wants to know of such pac
 const GROUP_NOT_CARRIED_OUT: &str = "its group, or a group behind it, does something that the compiled form does not carry \
                                      out, or its TTL is too low to be decremented";
 
-const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled form does not carry out, comes with another \
-                                   group, or needs more than the packet has: a TTL, or room for a tag";
+const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled form does not carry out, or comes with \
+                                   another group; or the packet has too low a TTL, is too long for a copy, or has no room \
+                                   for a tag";
 
 /// Returns whether the compiled form parses a frame at all.
 fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
