@@ -543,11 +543,15 @@ fn a_switch_has_metrics() {
         .to_owned();
     switch.wait_for("switching");
     switch.flows(&["add", "unix:of.sock", "table=2,priority=5,actions=drop"]);
+    switch.told(&["set-queue", "1", "7"]);
     let (status, page) = scrape(&address, "/metrics");
     assert_eq!(status, "HTTP/1.1 200 OK");
     let labels = "dp_id=\"000000000000002a\",dp_name=\"s1\"";
     for row in [
         format!("urtica_port_received_packets_total{{{labels},port=\"1\"}} 0"),
+        format!("urtica_queue_sent_packets_total{{{labels},port=\"1\",queue=\"7\"}} 0"),
+        format!("urtica_queue_sent_bytes_total{{{labels},port=\"1\",queue=\"7\"}} 0"),
+        format!("urtica_queue_sent_errors_total{{{labels},port=\"1\",queue=\"7\"}} 0"),
         format!("urtica_table_entries{{{labels},table=\"2\"}} 1"),
         format!("urtica_switch_dropped_packets_total{{{labels},cause=\"table_misses\"}} 0"),
     ] {
