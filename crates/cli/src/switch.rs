@@ -92,8 +92,8 @@ pub struct SwitchArgs {
     /// Number of packets buffered for controllers; 0 sends them whole.
     #[arg(long, value_name = "N", default_value_t = 256)]
     buffers: u32,
-    /// Save flow entries, groups and meters in this file and its journal, and restore them at the start, before packets are
-    /// forwarded.
+    /// Save flow entries, groups, meters and queues set at run time in this file and its journal, and restore them at the start,
+    /// before packets are forwarded.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// When to write changes of the state to disk: each second, or also before the reply to a barrier.
@@ -291,7 +291,13 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
 fn restore(switch: &mut Switch, state: &StateFile, now: Duration) {
     let restored = switch.restore(state, now);
     let (flows, groups, meters) = (restored.flows, restored.groups, restored.meters);
-    tracing::info!(flows, groups, meters, "restored");
+    tracing::info!(
+        flows,
+        groups,
+        meters,
+        ports_with_queues = restored.queues,
+        "restored"
+    );
     if restored.refused > 0 {
         tracing::warn!(
             count = restored.refused,

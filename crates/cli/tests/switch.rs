@@ -447,14 +447,40 @@ fn a_restart_keeps_entries_groups_and_meters() {
     );
 }
 
+/// Queues that were changed at run time outlive a stop and a kill, until their section of the file changes.
 #[test]
-fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
+fn a_restart_keeps_queues_set_at_run_time() {
     let folder = tempfile::tempdir().unwrap();
-    let options = ["--state", "state"];
+    let text = "[[ports]]\nport = \"1\"\n[[ports.queues]]\nid = 1\n";
+    let queues = folder.path().join("queues.toml");
+    std::fs::write(&queues, text).unwrap();
+    let options = ["--state", "state", "--queues", "queues.toml"];
+    let ids = |switch: &Switch| {
+        let show = switch.items(&["show"]);
+        let queues = show[0]["ports"][0]["queues"].as_array().unwrap().clone();
+        let ids = queues.iter().map(|queue| queue["queue"].as_u64().unwrap());
+        ids.collect::<Vec<_>>()
+    };
     let switch = Switch::start(folder.path(), &options);
-    switch.flows(&["add", "unix:of.sock", "priority=5,actions=drop"]);
-    // A journal without changes has 40 bytes.
-    let journal = folder.path().join("state.journal");
+    switch.told(&["set-queue", "1", "5", "--max-rate", "3Mbit"]);
+    assert!(switch.stop(Signal::TERM).success());
+    let switch = Switch::start(folder.path(), &options);
+    assert_eq!(ids(&switch), [1, 5]);
+    assert!(switch.told(&["show"]).contains("max=3Mbit"));
+    switch.told(&["delete-queue", "1", "1"]);
+    wait_for_journal(folder.path());
+    switch.stop(Signal::KILL);
+    let switch = Switch::start(folder.path(), &options);
+    assert_eq!(ids(&switch), [5]);
+    assert!(switch.stop(Signal::TERM).success());
+    std::fs::write(&queues, text.replace("id = 1", "id = 2")).unwrap();
+    let switch = Switch::start(folder.path(), &options);
+    assert_eq!(ids(&switch), [2]);
+}
+
+/// Waits until a journal has changes: one without any has 40 bytes.
+fn wait_for_journal(folder: &Path) {
+    let journal = folder.join("state.journal");
     let start = std::time::Instant::now();
     while std::fs::metadata(&journal).map_or(0, |found| found.len()) <= 40 {
         assert!(
@@ -463,10 +489,20 @@ fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--state", "state"];
+    let switch = Switch::start(folder.path(), &options);
+    switch.flows(&["add", "unix:of.sock", "priority=5,actions=drop"]);
+    wait_for_journal(folder.path());
     switch.stop(Signal::KILL);
     let switch = Switch::start(folder.path(), &options);
     assert_eq!(switch.items(&["flows"]).len(), 1);
     assert!(switch.stop(Signal::TERM).success());
+    let journal = folder.path().join("state.journal");
     assert!(!journal.exists(), "the whole file has all");
 }
 
@@ -543,11 +579,15 @@ fn a_switch_has_metrics() {
         .to_owned();
     switch.wait_for("switching");
     switch.flows(&["add", "unix:of.sock", "table=2,priority=5,actions=drop"]);
+    switch.told(&["set-queue", "1", "7"]);
     let (status, page) = scrape(&address, "/metrics");
     assert_eq!(status, "HTTP/1.1 200 OK");
     let labels = "dp_id=\"000000000000002a\",dp_name=\"s1\"";
     for row in [
         format!("urtica_port_received_packets_total{{{labels},port=\"1\"}} 0"),
+        format!("urtica_queue_sent_packets_total{{{labels},port=\"1\",queue=\"7\"}} 0"),
+        format!("urtica_queue_sent_bytes_total{{{labels},port=\"1\",queue=\"7\"}} 0"),
+        format!("urtica_queue_sent_errors_total{{{labels},port=\"1\",queue=\"7\"}} 0"),
         format!("urtica_table_entries{{{labels},table=\"2\"}} 1"),
         format!("urtica_switch_dropped_packets_total{{{labels},cause=\"table_misses\"}} 0"),
     ] {

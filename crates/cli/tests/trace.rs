@@ -31,7 +31,7 @@ fn explains_how_entries_are_found_and_when_the_plain_form_is_used() {
         (1..=9).map(|host| format!("table=1,dl_dst=02:00:00:00:00:0{host} actions=goto_table:2\n"));
     let text: String = std::iter::once("in_port=1,actions=goto_table:1\n".to_owned())
         .chain(hosts)
-        .chain(["table=2,actions=set_queue:5,goto_table:3\n".to_owned()])
+        .chain(["table=2,actions=set_queue:5,push_mpls:0x8847,goto_table:3\n".to_owned()])
         .chain(["table=3,tun_id=0,actions=output:2\n".to_owned()])
         .collect();
     std::fs::write(&file, text).unwrap();
@@ -41,7 +41,7 @@ fn explains_how_entries_are_found_and_when_the_plain_form_is_used() {
         "table 0 (direct code): in_port=1",
         "table 1 (compound hash): dl_dst=02:00:00:00:00:05",
         "table 2 (direct code, then plain form):",
-        "  on by the plain form, since its entry sets the queue for another table",
+        "  on by the plain form, since its entry does push_mpls:0x8847",
         "table 3 (plain form): tun_id=0",
     ] {
         assert!(host.contains(expected), "{expected} in:\n{host}");

@@ -68,6 +68,7 @@ impl Pipeline {
     pub fn resume(&self, frame: Processed<'_>, now: Duration, sink: &mut dyn Sink) {
         let mut packet = Packet::new(frame.in_port(), frame.bytes());
         packet.metadata = frame.metadata();
+        packet.queue_id = frame.queue_id();
         let action_set = frame.action_set();
         self.process_from(frame.table_id(), packet, action_set, now, sink);
     }

@@ -1,7 +1,7 @@
 //! Queues of a switch's ports, which can change with the ports and while packets pass.
 
 use crate::port_table::SwitchPort;
-use crate::queues::{QueueCounters, SharedQueues};
+use crate::queues::{NamedQueues, QueueCounters, SharedQueues};
 use crate::{PortQueues, QueueError, Switch};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct QueueChange {
 impl Switch {
     /// Changes the queues of the port with this number or name, while packets pass: queues that stay keep their frames
     /// and counters. A port without rate and queues has no scheduler. The queues belong to the port's name: a port that
-    /// is added again under it gets them again.
+    /// is added again under it gets them again. They are saved in the state file, if there is one.
     ///
     /// # Errors
     /// [`QueueError`] if there is no such port, or it cannot have such queues; nothing has changed then.
@@ -36,10 +36,64 @@ impl Switch {
         now: Duration,
     ) -> Result<PortNo, QueueError> {
         let (port_no, change) = self.change_own_queues(port, change, now)?;
+        self.set_own_queues(change);
+        Ok(port_no)
+    }
+
+    /// Sets the queues with which the port with this number or name starts: those of a configuration file, for example. Call
+    /// it before [`Switch::restore`], which restores later changes.
+    ///
+    /// # Errors
+    /// [`QueueError`] if there is no such port, or it cannot have such queues; nothing has changed then.
+    pub fn configure_queues(
+        &mut self,
+        port: &str,
+        queues: PortQueues,
+        now: Duration,
+    ) -> Result<PortNo, QueueError> {
+        let (port_no, name) = self.find_port(port)?;
+        let change = self.replace_queues(port_no, queues.clone(), now)?;
+        self.set_own_queues(change);
+        let named = NamedQueues {
+            current: queues.clone(),
+            configured: queues,
+        };
+        self.shared.set_named_queues(name, named);
+        Ok(port_no)
+    }
+
+    /// Restores queues that were changed at run time, unless the configured ones have changed since. Returns whether they
+    /// are restored; if not, a warning says why.
+    pub(crate) fn restore_queues(&mut self, name: &str, saved: NamedQueues, now: Duration) -> bool {
+        if self.shared.named_queues(name).configured != saved.configured {
+            tracing::warn!(
+                port = name,
+                "the configured queues have changed; skipping the queues set at run time"
+            );
+            return false;
+        }
+        let restored = match self.port_named(name) {
+            Some(port_no) => self.replace_queues(port_no, saved.current.clone(), now),
+            // The port may be added later.
+            None => saved.current.check().map(|()| None),
+        };
+        match restored {
+            Ok(change) => {
+                self.set_own_queues(change);
+                self.shared.set_named_queues(name.to_owned(), saved);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(port = name, %error, "cannot restore the queues set at run time; using the configured ones");
+                false
+            }
+        }
+    }
+
+    fn set_own_queues(&mut self, change: Option<QueueChange>) {
         if let Some(QueueChange { port_no, queues }) = change {
             self.forwarder.ports.set_queues(port_no, queues);
         }
-        Ok(port_no)
     }
 
     /// Changes the queues for this thread, and returns the change for other threads.
@@ -52,6 +106,23 @@ impl Switch {
         let (port_no, name) = self.find_port(port)?;
         let mut settings = self.queues(port_no).unwrap_or_default();
         change(port_no, &mut settings)?;
+        let change = self.replace_queues(port_no, settings.clone(), now)?;
+        let named = NamedQueues {
+            current: settings,
+            ..self.shared.named_queues(&name)
+        };
+        self.shared.set_named_queues(name, named);
+        Ok((port_no, change))
+    }
+
+    /// Replaces the queues of a port for this thread, but not those of its name; returns the change for this and other
+    /// threads.
+    fn replace_queues(
+        &mut self,
+        port_no: PortNo,
+        settings: PortQueues,
+        now: Duration,
+    ) -> Result<Option<QueueChange>, QueueError> {
         settings.check()?;
         let rate_bps = self
             .forwarder
@@ -67,20 +138,16 @@ impl Switch {
             .and_then(SwitchPort::queues)
             .cloned();
         let has_some = settings != PortQueues::default();
-        match has_some {
-            true => self.queues.insert(name, settings.clone()),
-            false => self.queues.remove(&name),
-        };
         let queues = match (current, has_some) {
-            (None, false) => return Ok((port_no, None)),
+            (None, false) => return Ok(None),
             (Some(current), true) => {
                 current.configure(settings, now);
-                return Ok((port_no, None));
+                return Ok(None);
             }
             (None, true) => Some(Arc::new(SharedQueues::new(settings, rate_bps, now))),
             (Some(_), false) => None,
         };
-        Ok((port_no, Some(QueueChange { port_no, queues })))
+        Ok(Some(QueueChange { port_no, queues }))
     }
 
     /// Returns the settings of a port's queues, if any.
@@ -107,10 +174,11 @@ impl Switch {
         description: &Port,
         now: Duration,
     ) -> SwitchPort {
-        let settings = self.queues.get(&description.name.to_string()).cloned();
-        let Some(settings) = settings else {
+        let settings = self.shared.named_queues(&description.name.to_string());
+        let settings = settings.current;
+        if settings == PortQueues::default() {
             return port;
-        };
+        }
         self.note_queues(description.port_no, &settings);
         let queues = SharedQueues::new(settings, port.rate_bps(), now);
         port.with_queues(Some(Arc::new(queues)))
@@ -120,6 +188,13 @@ impl Switch {
     fn note_queues(&self, port_no: PortNo, settings: &PortQueues) {
         let numbers = settings.queues.keys().copied();
         self.shared.pipeline_mut().set_queues(port_no, numbers);
+    }
+
+    fn port_named(&self, name: &str) -> Option<PortNo> {
+        let pipeline = self.shared.pipeline();
+        let mut ports = pipeline.ports();
+        let found = ports.find(|port| port.name.to_string() == name);
+        found.map(|port| port.port_no)
     }
 
     fn find_port(&self, port: &str) -> Result<(PortNo, String), QueueError> {

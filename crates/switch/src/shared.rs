@@ -10,8 +10,10 @@
 //! it during the update.
 
 use crate::normal::MacTable;
+use crate::queues::NamedQueues;
 use crate::state_file::{Durability, Feed};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -21,6 +23,8 @@ use urtica_pipeline::{Packet, Pipeline};
 pub(crate) struct Shared {
     pipeline: RwLock<Pipeline>,
     hosts: Mutex<MacTable>,
+    /// The queues of ports, by name: a port that is added again gets them again.
+    queues: Mutex<BTreeMap<String, NamedQueues>>,
     is_alone: AtomicBool,
     drops_fragments: AtomicBool,
     matches_hidden: AtomicBool,
@@ -78,6 +82,7 @@ impl Shared {
         Self {
             pipeline: RwLock::new(pipeline),
             hosts: Mutex::new(MacTable::new(hash_seed)),
+            queues: Mutex::default(),
             is_alone: AtomicBool::default(),
             drops_fragments: AtomicBool::default(),
             matches_hidden: AtomicBool::default(),
@@ -106,6 +111,30 @@ impl Shared {
         }
         RwLockWriteGuard::downgrade(pipeline).follow();
         outcome
+    }
+
+    /// Replaces the queues of a port's name, with their changes at run time. Does not affect the port.
+    pub fn set_named_queues(&self, name: String, queues: NamedQueues) {
+        // Changes have the order of their numbers, since the pipeline is locked.
+        let _pipeline = self.pipeline.write();
+        if let Some(feed) = self.feed.get() {
+            feed.put_queues(name.clone(), queues.clone());
+        }
+        self.queues.lock().insert(name, queues);
+    }
+
+    /// Returns the queues of a port's name; without any, if nobody has set some.
+    pub fn named_queues(&self, name: &str) -> NamedQueues {
+        self.queues.lock().get(name).cloned().unwrap_or_default()
+    }
+
+    /// Returns the queues that were changed at run time, by the ports' names.
+    pub fn changed_queues(&self) -> Vec<(String, NamedQueues)> {
+        let queues = self.queues.lock();
+        let changed = queues.iter().filter(|(_, queues)| queues.has_changed());
+        changed
+            .map(|(name, queues)| (name.clone(), queues.clone()))
+            .collect()
     }
 
     /// Sends changes to a journal from now on.

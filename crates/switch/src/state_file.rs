@@ -1,4 +1,4 @@
-//! Persistent state of a switch: its flow entries, groups and meters in a file, and the numbers of its ports.
+//! Persistent state of a switch: its flow entries, groups and meters in a file, the numbers of its ports, and their queues.
 //!
 //! Changes since the file was written are in a journal next to it ([`journal`]).
 //!
@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `N` | 16 bytes that identify the run of the switch, those of the previous run, the number of the last change, and the time in nanoseconds, in 8 bytes each |
 //! | `P` | a port number in 4 bytes, and the name that it belongs to |
+//! | `Q` | a port's name, its queues when they were changed at run time, and those before: see [`queues`] |
 //! | `F` | the time since the entry's last packet, in 8 bytes of nanoseconds; a multipart reply of OpenFlow 1.3 with the entry |
 //! | `E` | an entry that OpenFlow 1.0 added: the `dl_vlan_pcp` of its match on untagged packets, or 255, in 1 byte; then as in `F` |
 //! | `G` | two such replies: a group's description, and its counters |
@@ -23,12 +24,14 @@
 mod feed;
 mod journal;
 mod key;
+mod queues;
 mod record;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 use crate::Switch;
+use crate::queues::NamedQueues;
 use crate::shared::Shared;
 pub(crate) use feed::{Durability, Feed, Item};
 pub(crate) use key::RunId;
@@ -49,10 +52,10 @@ use urtica_wire::{FlowStats, FlowStatsRequest, PortNo};
 use writer::Writer;
 
 /// The start of the file; other formats will have other numbers.
-const MAGIC: &[u8] = b"urtica switch state 2\n";
+const MAGIC: &[u8] = b"urtica switch state 3\n";
 
-/// The start of files of the previous version: they have no `N`, and no journal.
-const MAGIC_1: &[u8] = b"urtica switch state 1\n";
+/// The starts of files of previous versions: those of 2 have no `Q`; those of 1 have no `N`, either, and no journal.
+const MAGICS_BEFORE: [&[u8]; 2] = [b"urtica switch state 2\n", b"urtica switch state 1\n"];
 
 /// The start of files of all formats.
 const FAMILY: &[u8] = b"urtica switch state ";
@@ -140,6 +143,7 @@ pub(crate) struct StateView {
     flows: FlowWalk,
     groups: Vec<(u32, Arc<Group>)>,
     meters: Vec<(u32, Arc<Meter>)>,
+    queues: Vec<(String, NamedQueues)>,
 }
 
 impl StateView {
@@ -152,6 +156,7 @@ impl StateView {
             flows: flows.map_err(|_| io::ErrorKind::InvalidInput)?,
             groups: pipeline.list_groups(0..=u32::MAX),
             meters: pipeline.list_meters(0..=u32::MAX),
+            queues: shared.changed_queues(),
         })
     }
 }
@@ -209,6 +214,20 @@ impl Journal {
         journal::put_frame(id, sequence, now, &records, out);
     }
 
+    /// Appends the change with this number, of the queues of a port's name, as a frame.
+    pub fn put_queues(
+        id: RunId,
+        sequence: u64,
+        (name, queues): (&str, &NamedQueues),
+        now: Duration,
+        out: &mut Vec<u8>,
+    ) {
+        let mut records = Vec::new();
+        // No port's name is too long.
+        let _ = journal::put_queues(name, queues, &mut records);
+        journal::put_frame(id, sequence, now, &records, out);
+    }
+
     /// Appends numbers of ports as a frame.
     pub fn put_numbers<'a>(
         id: RunId,
@@ -233,6 +252,8 @@ pub struct Restored {
     pub groups: usize,
     /// Meters.
     pub meters: usize,
+    /// Ports with queues that were changed at run time.
+    pub queues: usize,
     /// Objects that this switch cannot have, for example for lack of tables.
     pub refused: usize,
 }
@@ -383,11 +404,20 @@ impl StateFile {
 impl Switch {
     /// Restores the contents of a state file, before the first packet and controller. `now` is by a clock that started
     /// at [`StateFile::clock_start`]; times continue from their saved values, as if no time had passed since.
+    ///
+    /// A port's queues that were changed at run time are restored if [`Switch::configure_queues`] has set the same ones as
+    /// in the saved run, or neither has; so call it before.
     pub fn restore(&mut self, file: &StateFile, now: Duration) -> Restored {
         let mut restored = Restored::default();
         if let Some(saved) = &file.saved {
             self.shared
                 .change(|pipeline| saved.restore(pipeline, now, &mut restored));
+            for (record, _) in saved.records() {
+                if let Record::Queues(name, queues) = record {
+                    let is_restored = self.restore_queues(name, queues, now);
+                    restored.queues += usize::from(is_restored);
+                }
+            }
         }
         restored
     }
@@ -399,7 +429,8 @@ impl SavedState {
         if !bytes.starts_with(FAMILY) {
             return Err("is none that a switch has written");
         }
-        if !bytes.starts_with(MAGIC) && !bytes.starts_with(MAGIC_1) {
+        let mut magics = MAGICS_BEFORE.iter().chain([&MAGIC]);
+        if !magics.any(|magic| bytes.starts_with(magic)) {
             return Err("is of another version");
         }
         let end = bytes.len().saturating_sub(DIGEST_BYTES);

@@ -1,12 +1,11 @@
 //! The whole switch, without I/O.
 
+use crate::PortIo;
 use crate::agent::{Agent, ConnectionId, SessionError};
 use crate::egress::Egress;
 use crate::forwarder::{Forwarder, Polled};
 use crate::port_table::{PortTable, SwitchPort};
 use crate::shared::{Modes, Shared};
-use crate::{PortIo, PortQueues};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_pipeline::{Backend, CompileConfig, Compiled, Pipeline, PipelineConfig, Reader};
@@ -132,8 +131,6 @@ pub struct Switch {
     has_reopened: bool,
     pub(crate) forwarder: Forwarder,
     pub(crate) agent: Agent,
-    /// The queues of ports, by name: a port that is added again gets them again.
-    pub(crate) queues: BTreeMap<String, PortQueues>,
 }
 
 impl Switch {
@@ -157,7 +154,6 @@ impl Switch {
             warns_of_interpreter: true,
             has_reopened: false,
             agent: Agent::new(versions, config.n_buffers, config.packet_ins_per_second),
-            queues: BTreeMap::new(),
             config,
         };
         switch.compile(false);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use urtica_northbound::{Labels, MetricsServer, Page, ServedMetrics};
 use urtica_switch::{ControllerState, PortStatus, Remote, SwitchStatus};
-use urtica_wire::{PortConfig, PortState, TableStats};
+use urtica_wire::{PortConfig, PortState, QueueStats, TableStats};
 
 /// Options of a switch's metrics.
 #[derive(Debug, clap::Args)]
@@ -36,6 +36,7 @@ impl MetricsArgs {
 fn page(status: &SwitchStatus, tables: &[TableStats]) -> Page {
     let mut page = Page::default();
     add_ports(&mut page, status);
+    add_queues(&mut page, status);
     add_tables(&mut page, status, tables);
     add_controllers(&mut page, status);
     let help = "Packets that the switch has dropped, by cause";
@@ -81,6 +82,24 @@ fn add_ports(page: &mut Page, status: &SwitchStatus) {
     let stats = status.ports.iter();
     let stats: Vec<_> = stats.map(|port| (port_labels(port), port.stats)).collect();
     page.port_stats(&stats);
+}
+
+fn add_queues(page: &mut Page, status: &SwitchStatus) {
+    let rows = |value: fn(&QueueStats) -> u64| {
+        let stats = status.ports.iter().flat_map(|port| &port.queue_stats);
+        stats.map(move |stats| {
+            let mut labels = with(status, "port", stats.port_no.to_string());
+            labels.push(("queue", stats.queue_id.to_string()));
+            (labels, value(stats))
+        })
+    };
+    let packets = rows(|stats| stats.tx_packets);
+    page.counter("queue_sent_packets", "Packets sent by a queue", packets);
+    let bytes = rows(|stats| stats.tx_bytes);
+    page.counter("queue_sent_bytes", "Bytes sent by a queue", bytes);
+    let errors = rows(|stats| stats.tx_errors);
+    let help = "Packets that a queue has dropped, as it was full or its port had no link";
+    page.counter("queue_sent_errors", help, errors);
 }
 
 fn add_tables(page: &mut Page, status: &SwitchStatus, tables: &[TableStats]) {

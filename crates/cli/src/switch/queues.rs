@@ -90,11 +90,7 @@ impl QueueFile {
             queues,
         } in &self.ports
         {
-            let set = |_, settings: &mut PortQueues| {
-                *settings = queues.clone();
-                Ok(())
-            };
-            let problem = match switch.change_queues(port, set, now) {
+            let problem = match switch.configure_queues(port, queues.clone(), now) {
                 Ok(port_no) if seen.insert(port_no) => continue,
                 Ok(port_no) => format!("port {port_no} is named twice; expected each port once"),
                 Err(error) => error.to_string(),

@@ -54,6 +54,9 @@ fn packets_are_sent_through_queues() {
         "ip,actions=set_queue:7,push_vlan:0x8100,dec_ttl,output:1,output:2",
         "actions=set_queue:7",
         "actions=output:2,set_queue:7",
+        "actions=set_queue:7,output:all",
+        "actions=set_queue:7,FLOOD,controller,output:2,normal",
+        "actions=write_actions(set_queue:7,output:FLOOD)",
         "actions=enqueue:2:1,output:3",
         "actions=output:3,enqueue:2:1",
     ];
@@ -63,19 +66,10 @@ fn packets_are_sent_through_queues() {
     }
     for entry in [
         "actions=set_queue:65536,output:2",
-        "actions=set_queue:7,output:all",
+        "actions=set_queue:7,normal",
     ] {
         assert_eq!(punted(&[entry]), 3, "{entry}");
     }
-    let behind = "table=1,actions=output:2";
-    let before = "actions=set_queue:7,goto_table:1";
-    assert_eq!(
-        punted(&[before, behind]),
-        3,
-        "the queue is for the next table"
-    );
-    let none = "actions=set_queue:7,set_queue:0,goto_table:1";
-    assert_eq!(punted(&[none, behind]), 0);
 }
 
 #[test]
@@ -112,6 +106,7 @@ fn copies_leave_before_further_changes() {
         "cookie=9,ip,actions=controller:30,dec_ttl,output:2,FLOOD",
         "actions=output:2,controller,write_metadata:7",
         "actions=set_queue:3,output:2,set_queue:0,pop_vlan,output:3",
+        "udp,actions=dec_ttl,output:2,set_field:10.0.0.9->ip_src,output:3",
         "udp,actions=output:1,set_field:02:00:00:00:00:09->eth_src",
     ];
     for entry in compiled {
@@ -132,6 +127,6 @@ fn copies_leave_before_the_next_table() {
     for entry in before {
         assert_eq!(punted(&[entry, behind]), 0, "{entry}");
     }
-    let plain = "table=1,actions=set_queue:1,goto_table:2";
+    let plain = "table=1,actions=push_mpls:0x8847,goto_table:2";
     assert_eq!(punted(&[before[0], plain]), 3, "what has left leaves once");
 }

@@ -120,7 +120,7 @@ fn a_packets_set_is_passed_to_the_plain_form() {
     let over_udp = "udp,actions=write_actions(set_field:10.1.1.1->ip_src,set_field:10.1.1.2->ip_dst,set_field:7->udp_src,\
                     set_field:8->udp_dst,group:2),goto_table:1";
     let plain = [
-        "table=1,actions=set_queue:1,goto_table:2",
+        "table=1,actions=push_mpls:0x8847,goto_table:2",
         "table=1,tun_id=0,actions=output:3",
         "table=1,actions=write_actions(group:3)",
         "table=1,actions=write_actions(push_mpls:0x8847)",

@@ -1,6 +1,7 @@
 //! Differential tests of the compiled form with the plain one: equal packets give equal outcomes and counters.
 
 mod action_sets;
+mod carried_queues;
 mod carried_sets;
 mod deferred;
 mod groups;

@@ -5,6 +5,7 @@
 //! | `settings.rs` | a port's queues, as a user configures them, and their checks |
 //! | `scheduler.rs` | waiting frames, and the choice of the next one |
 //! | `bucket.rs`, `round.rs` | its parts: token buckets keep rates, deficit round robin shares the rest |
+//! | `named.rs` | the queues that belong to a port's name, as configured and as changed at run time |
 //! | `shared.rs` | a port's scheduler, as the threads of a switch share it |
 //!
 //! **Why our own, for every back end.** The kernel's HTB could replace it for AF_PACKET only, with CAP_NET_ADMIN, a
@@ -12,11 +13,13 @@
 //! switch had sent them.
 
 mod bucket;
+mod named;
 mod round;
 mod scheduler;
 mod settings;
 mod shared;
 
+pub(crate) use named::NamedQueues;
 pub(crate) use scheduler::{Polled, QueueCounters};
 pub use settings::{MAX_QUEUES, PortQueues, Queue, QueueError};
 pub(crate) use shared::{Pushed, SharedQueues};

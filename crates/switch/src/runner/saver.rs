@@ -1,4 +1,4 @@
-//! The thread that saves entries, groups and meters, so that a restart keeps them.
+//! The thread that saves entries, groups, meters and queues, so that a restart keeps them.
 //!
 //! Changes are appended to the journal next to the state file, which is synchronized when a barrier waits for that
 //! ([`StateSync::Barrier`]), and each second. When the journal has become long, the whole file is written again, and
@@ -226,6 +226,13 @@ impl Appender {
                 let now = self.started.elapsed();
                 Journal::put_changes(self.id, sequence, &changes, now, &mut self.pending);
                 self.feed.took(changes.len());
+                self.last = sequence;
+            }
+            Item::Queues(sequence, name, queues) => {
+                let now = self.started.elapsed();
+                let change = (&name[..], &queues);
+                Journal::put_queues(self.id, sequence, change, now, &mut self.pending);
+                self.feed.took(1);
                 self.last = sequence;
             }
             Item::Sync => {

@@ -5,6 +5,7 @@
 //!
 //! **Bounds.** If the thread falls behind by [`MAX_QUEUED`] changes, further ones are dropped, and it writes the whole file instead.
 
+use crate::queues::NamedQueues;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc::Sender;
@@ -17,6 +18,8 @@ const MAX_QUEUED: usize = 1 << 20;
 pub(crate) enum Item {
     /// These changes have been made; the last has this number.
     Changes(u64, Vec<StateChange>),
+    /// The queues of a port's name were changed at run time; the change has this number.
+    Queues(u64, String, NamedQueues),
     /// A barrier waits for all earlier changes.
     Sync,
     /// The switch has stopped.
@@ -63,8 +66,16 @@ impl Feed {
 
     /// Queues changes that were just made; the pipeline is locked for them.
     pub fn put(&self, changes: Vec<StateChange>) {
+        self.queue(changes.len(), |sequence| Item::Changes(sequence, changes));
+    }
+
+    /// Queues a change of the queues of a port's name; the pipeline is locked for it.
+    pub fn put_queues(&self, name: String, queues: NamedQueues) {
+        self.queue(1, |sequence| Item::Queues(sequence, name, queues));
+    }
+
+    fn queue(&self, count: usize, item: impl FnOnce(u64) -> Item) {
         let sequence = self.sequence.fetch_add(1, AcqRel) + 1;
-        let count = changes.len();
         // No change may follow a dropped one until the thread knows.
         if self.is_lost.load(Acquire) || self.queued.load(Acquire) > MAX_QUEUED {
             self.is_lost.store(true, Release);
@@ -72,7 +83,7 @@ impl Feed {
         }
         self.queued.fetch_add(count, AcqRel);
         // Fails only if the thread has ended.
-        let _ = self.items.send(Item::Changes(sequence, changes));
+        let _ = self.items.send(item(sequence));
     }
 
     /// Notes that the thread has received this number of changes.

@@ -9,12 +9,14 @@
 //! | --- | --- |
 //! | `f` | the entry with this key is gone: its version, `dl_vlan_pcp` as in `E`, and a flow mod of OpenFlow 1.3 with table, priority and match |
 //! | `g`, `m` | the group or meter with this number, in 4 bytes, is gone |
+//! | `q` | the port with this name has the queues that the switch is started with |
 //!
 //! **Safety.** Frames are only appended. One that is incomplete, or has another digest, ends the journal: it was being
 //! written when the machine or the switch stopped, and so were all bytes after it.
 
 use super::key::{ID_BYTES, RunId, flow_key};
-use super::writer::{flow_record, group_record, meter_record, put_record};
+use super::writer::{flow_record, group_record, meter_record, put_record, queues_record};
+use crate::queues::NamedQueues;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 use std::time::Duration;
@@ -121,6 +123,17 @@ pub(super) fn put_change(change: &StateChange, now: Duration, out: &mut Vec<u8>)
         StateChange::Meter(id, None) => put_number(out, b'm', *id),
         _ => None,
     }
+}
+
+/// Appends the record of changed queues of a port's name; `None` if that is too long.
+pub(super) fn put_queues(name: &str, queues: &NamedQueues, out: &mut Vec<u8>) -> Option<()> {
+    if queues.has_changed() {
+        return queues_record(out, name, queues);
+    }
+    put_record(out, b'q', |out| {
+        out.extend(name.as_bytes());
+        Some(())
+    })
 }
 
 fn put_number(out: &mut Vec<u8>, kind: u8, id: u32) -> Option<()> {

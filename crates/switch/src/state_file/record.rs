@@ -1,6 +1,8 @@
 //! Reading of state file records.
 
 use super::key::{NO_PCP, RunId, flow_key};
+use super::queues::read_queues;
+use crate::queues::NamedQueues;
 use std::time::Duration;
 use urtica_wire::{
     Element, FlowStats, GroupDesc, GroupStats, List, Message, MeterConfig, MeterStats,
@@ -29,7 +31,10 @@ pub(super) enum Record<'a> {
     FlowGone(&'a [u8]),
     GroupGone(u32),
     MeterGone(u32),
+    /// The queues of the port with this name are those that the switch is started with.
+    QueuesGone(&'a str),
     Port(PortNo, &'a str),
+    Queues(&'a str, NamedQueues),
     Flow {
         kind: FlowKind,
         /// The time since its last packet.
@@ -64,6 +69,7 @@ impl Record<'_> {
 pub(super) enum Key {
     Run,
     Port(String),
+    Queues(String),
     Flow(Vec<u8>),
     Group(u32),
     Meter(u32),
@@ -75,6 +81,7 @@ impl Record<'_> {
         Some(match self {
             Self::Run(_) => Key::Run,
             Self::Port(_, name) => Key::Port((*name).to_owned()),
+            Self::Queues(name, _) | Self::QueuesGone(name) => Key::Queues((*name).to_owned()),
             Self::FlowGone(key) => Key::Flow(key.to_vec()),
             Self::Flow { kind, stats, .. } => {
                 let (version, pcp) = match kind {
@@ -95,7 +102,7 @@ impl Record<'_> {
     pub fn is_removal(&self) -> bool {
         matches!(
             self,
-            Self::FlowGone(_) | Self::GroupGone(_) | Self::MeterGone(_)
+            Self::FlowGone(_) | Self::GroupGone(_) | Self::MeterGone(_) | Self::QueuesGone(_)
         )
     }
 }
@@ -124,6 +131,8 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Record<'a>> {
                 now: Duration::from_nanos(now_ns),
             }))
         }
+        b'Q' => read_queues(body).map(|(name, queues)| Record::Queues(name, queues)),
+        b'q' => Some(Record::QueuesGone(std::str::from_utf8(body).ok()?)),
         b'f' => Some(Record::FlowGone(body)),
         b'g' => Some(Record::GroupGone(u32::from_be_bytes(body.try_into().ok()?))),
         b'm' => Some(Record::MeterGone(u32::from_be_bytes(body.try_into().ok()?))),

@@ -106,6 +106,7 @@ fn written_state_is_restored() {
         flows: 2,
         groups: 2,
         meters: 1,
+        queues: 0,
         refused: 0,
     };
     assert_eq!(restored, expected);

@@ -1,8 +1,10 @@
 //! Writing of state files.
 
 use super::key::NO_PCP;
+use super::queues::put_queues;
 use super::record::RunRecord;
 use super::{MAGIC, StateView};
+use crate::queues::NamedQueues;
 use crate::shared::Shared;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -56,6 +58,9 @@ impl<'out> Writer<'out> {
                 put_port(out, name, *number);
                 Some(())
             })?;
+        }
+        for (name, queues) in &view.queues {
+            self.record(|out| queues_record(out, name, queues))?;
         }
         while !view.flows.is_over() {
             let found = view
@@ -176,6 +181,11 @@ pub(super) fn meter_record(
             MultipartReplyBody::Meter([stats].into_iter().collect()),
         )
     })
+}
+
+/// Appends the record of the queues of a port's name; `None` if that is too long.
+pub(super) fn queues_record(out: &mut Vec<u8>, name: &str, queues: &NamedQueues) -> Option<()> {
+    put_record(out, b'Q', |out| put_queues(out, name, queues))
 }
 
 /// Appends a multipart reply of 1.3; returns `None` if it is too long for a message.

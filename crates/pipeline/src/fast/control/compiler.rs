@@ -7,7 +7,7 @@ use super::config::CompileConfig;
 use super::form::TableForm;
 use super::search::{Progress, Search};
 use super::store::Store;
-use super::translate::writes_for_next_table;
+use super::translate::passes_state_on;
 use crate::fast::datapath::compiled::{Compiled, TableTotals};
 use crate::fast::memory::arena::Arena;
 use crate::flow_table::Change;
@@ -89,8 +89,8 @@ impl Compiler {
 
     fn compile(&mut self, tables: &[FlowTable], groups: &Groups) {
         let entries = || tables.iter().flat_map(FlowTable::entries);
-        let mut carries_sets = entries().map(|entry| writes_for_next_table(&entry.instructions));
-        self.store.carries_sets = carries_sets.any(|writes| writes);
+        let mut carries_state = entries().map(|entry| passes_state_on(&entry.instructions));
+        self.store.carries_state = carries_state.any(|passes| passes);
         for (form, table) in self.forms.iter_mut().zip(tables) {
             form.begin(&mut self.store, table);
         }
@@ -148,8 +148,9 @@ impl Compiler {
     /// Follows the taken changes. Afterwards no packet is on its way to a removed entry, and counters of removed entries are
     /// final.
     pub fn follow(&mut self, tables: &[FlowTable], groups: &Groups) {
-        if !self.store.carries_sets && self.changes.iter().any(|(_, changes)| carry_sets(changes)) {
-            self.follow_with_sets(tables);
+        if !self.store.carries_state && self.changes.iter().any(|(_, changes)| carry_state(changes))
+        {
+            self.follow_with_state(tables);
         }
         for (index, changes) in mem::take(&mut self.changes) {
             self.forms[index].follow(&mut self.store, &tables[index], changes);
@@ -161,10 +162,10 @@ impl Compiler {
         self.continue_without_code(tables, groups);
     }
 
-    /// Follows the changes by which packets bring action sets to tables for the first time: all tables are built again, the
-    /// last first, so that no packet has a set before the tables behind expect it.
-    fn follow_with_sets(&mut self, tables: &[FlowTable]) {
-        self.store.carries_sets = true;
+    /// Follows the changes by which packets bring action sets or queues to tables for the first time: all tables are built
+    /// again, the last first, so that no packet brings any before the tables behind expect it.
+    fn follow_with_state(&mut self, tables: &[FlowTable]) {
+        self.store.carries_state = true;
         let mut changes: Vec<_> = tables.iter().map(|_| Vec::new()).collect();
         for (index, more) in mem::take(&mut self.changes) {
             changes[index].extend(more);
@@ -253,11 +254,11 @@ impl Compiler {
     }
 }
 
-/// Returns `true` if some of these changes adds an entry with an action set for the next table.
-fn carry_sets(changes: &[Change]) -> bool {
+/// Returns `true` if some of these changes adds an entry with an action set or a queue for the next table.
+fn carry_state(changes: &[Change]) -> bool {
     changes.iter().any(|change| match change {
         Change::Added(_, entry) | Change::Replaced { new: entry, .. } => {
-            writes_for_next_table(&entry.instructions)
+            passes_state_on(&entry.instructions)
         }
         Change::Removed(..) => false,
     })

@@ -171,9 +171,9 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn new(entry: &'a FlowEntry, brings_set: bool) -> Option<Self> {
+    fn new(entry: &'a FlowEntry, brings_state: bool) -> Option<Self> {
         let key = Key::new(&entry.match_)?;
-        let bound = BoundProgram::new(entry, key.mask.require, brings_set);
+        let bound = BoundProgram::new(entry, key.mask.require, brings_state);
         Some(Self { entry, key, bound })
     }
 
@@ -198,7 +198,7 @@ fn explain_table(
         Ok(template) => template,
         Err(reason) => return explain_plain(table_id, table, reason),
     };
-    let rows = reachable(table, compiler.store.brings_sets_to(table_id));
+    let rows = reachable(table, compiler.store.brings_state_to(table_id));
     let programs = programs(&rows);
     let mut explained = ExplainedTable {
         table_id,
@@ -246,11 +246,11 @@ fn deepest(depths: impl Iterator<Item = Depth>) -> &'static str {
 }
 
 /// Returns the entries that packets may reach, if they can be compiled.
-fn reachable(table: &FlowTable, brings_sets: bool) -> Vec<Row<'_>> {
+fn reachable(table: &FlowTable, brings_state: bool) -> Vec<Row<'_>> {
     let mut rows = Vec::with_capacity(table.entries().len());
     for row in table
         .entries()
-        .filter_map(|entry| Row::new(entry, brings_sets))
+        .filter_map(|entry| Row::new(entry, brings_state))
     {
         let is_last = row.is_everything();
         rows.push(row);

@@ -48,8 +48,8 @@ pub(super) struct Store {
     pub decomposes: bool,
     /// Whether a separate thread may plan the search of a table.
     pub plans_beside: bool,
-    /// Whether packets may bring an action set to a table, as some entry has written one for a next table. Stays set.
-    pub carries_sets: bool,
+    /// Whether packets may bring an action set or a queue to a table, as some entry has passed one on. Stays set.
+    pub carries_state: bool,
     generator: Generator,
     programs: HashMap<ActionProgram, KnownProgram>,
     /// The program of each executor in a flow record.
@@ -172,7 +172,7 @@ impl Store {
             arena,
             decomposes: config.decomposes,
             plans_beside: config.plans_beside,
-            carries_sets: false,
+            carries_state: false,
             generator,
             programs: HashMap::new(),
             by_address: HashMap::new(),
@@ -202,7 +202,7 @@ impl Store {
         require: Kinds,
         words: &[u64],
     ) -> Option<RecordPlace> {
-        let mut bound = BoundProgram::new(entry, require, self.brings_sets_to(entry.table_id));
+        let mut bound = BoundProgram::new(entry, require, self.brings_state_to(entry.table_id));
         let units = block_units(words.len(), bound.params.len());
         let block = self.arena.allocate(units)?;
         self.reach_depth(bound.program.depth());
@@ -248,9 +248,9 @@ impl Store {
         })
     }
 
-    /// Returns `true` if packets may bring an action set to a table.
-    pub fn brings_sets_to(&self, table_id: u8) -> bool {
-        self.carries_sets && table_id > 0
+    /// Returns `true` if packets may bring an action set or a queue to a table.
+    pub fn brings_state_to(&self, table_id: u8) -> bool {
+        self.carries_state && table_id > 0
     }
 
     /// Makes an entry count in a flow record.

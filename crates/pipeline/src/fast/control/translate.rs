@@ -30,14 +30,14 @@ pub(crate) struct BoundProgram {
 }
 
 impl BoundProgram {
-    /// Compiles an entry for frames with these headers, which may bring an action set.
-    pub fn new(entry: &FlowEntry, require: Kinds, brings_set: bool) -> Self {
+    /// Compiles an entry for frames with these headers, which may bring an action set or a queue.
+    pub fn new(entry: &FlowEntry, require: Kinds, brings_state: bool) -> Self {
         let origin = Origin {
             cookie: entry.cookie,
             table_id: entry.table_id,
             is_miss: entry.is_table_miss(),
         };
-        let bound = Self::of(&entry.instructions, require, brings_set, origin);
+        let bound = Self::of(&entry.instructions, require, brings_state, origin);
         bound.unwrap_or_else(|| Self::punt(require))
     }
 
@@ -59,23 +59,23 @@ impl BoundProgram {
         }
     }
 
-    /// Translates instructions; returns `None` if only the plain form can execute them: a group or queue before other
-    /// actions or a table, the controller or NORMAL alone, rare actions.
+    /// Translates instructions; returns `None` if only the plain form can execute them: a group before other actions or a
+    /// table, the controller or NORMAL alone, rare actions.
     ///
     /// If no packet brings an action set, clearing it changes nothing, and without a next table the actions that are written
     /// follow the applied ones.
     pub fn of(
         instructions: &Instructions,
         require: Kinds,
-        brings_set: bool,
+        brings_state: bool,
         origin: Origin,
     ) -> Option<Self> {
         let mut action_set =
             ActionSet::from_actions(instructions.write.as_deref().unwrap_or_default());
         let mut bound = Self::punt(require);
         bound.program.end = End::Drop;
-        if has_set_step(instructions, brings_set) {
-            bound.write(&action_set, brings_set && instructions.clear)?;
+        if has_set_step(instructions, brings_state) {
+            bound.write(&action_set, brings_state && instructions.clear)?;
             action_set.clear();
         }
         if let Some(meter_id) = instructions.meter {
@@ -85,16 +85,19 @@ impl BoundProgram {
         let applied = instructions.apply.iter().flatten();
         let mut actions = applied.chain(carried_out(&action_set)).peekable();
         let goes_on = instructions.goto.is_some();
-        let mut queue_id = 0;
+        let mut outputs = Outputs::default();
         while let Some(action) = actions.next() {
             let is_last = !goes_on && actions.peek().is_none();
             match *action {
-                Action::Output { port, .. } if queue_id != 0 => bound.enqueue(port, queue_id)?,
-                Action::Output { port, max_len } => bound.output(port, max_len, is_last),
-                Action::Enqueue { port, queue_id } => bound.enqueue(port, queue_id)?,
-                Action::SetQueue(id) => queue_id = id,
-                // The queue applies to packets that the group or the next table sends.
-                Action::Group(_) if queue_id != 0 => return None,
+                Action::Output { port, max_len } => {
+                    let way = Way::new(port, max_len, outputs.queue_of_next(port)?);
+                    bound.output(way, is_last);
+                }
+                Action::Enqueue { port, queue_id } => {
+                    outputs.count += 1;
+                    bound.output(Way::new(port, 0, queue_id.try_into().ok()?), is_last);
+                }
+                Action::SetQueue(id) => outputs.queue_id = Some(id.try_into().ok()?),
                 // One to which the action set is handed is enough.
                 Action::Group(_) if bound.group.is_some() => return None,
                 Action::Group(group_id) if is_last => {
@@ -106,12 +109,6 @@ impl BoundProgram {
                     bound.op(action)?;
                 }
             }
-        }
-        if queue_id != 0 && goes_on {
-            return None;
-        }
-        if let Some(step) = &mut bound.program.set {
-            step.leaves_queue = queue_id != 0;
         }
         if let Some((metadata, mask)) = instructions.metadata {
             if bound.is_handed_over() {
@@ -125,9 +122,14 @@ impl BoundProgram {
             );
         }
         bound.finish(instructions, origin)?;
-        if bound.program.set.is_some() {
+        bound.pass_queue_on(&outputs, brings_state);
+        if let Some(step) = &bound.program.set {
+            let queue_id = outputs.queue_id.filter(|_| step.chooses_queue);
             bound.params.extend([0; PROGRAM_LEN]);
             bound.params.extend(origin.to_bytes());
+            bound
+                .params
+                .extend(queue_id.iter().flat_map(|id| id.to_be_bytes()));
             bound.params.extend(std::mem::take(&mut bound.written));
         }
         let fits = bound.params.len() <= MAX_PARAMS && bound.program.ops.len() <= MAX_OPS;
@@ -172,9 +174,23 @@ impl BoundProgram {
         self.program.set = Some(SetStep {
             clears,
             written: slots,
-            leaves_queue: false,
+            ..SetStep::default()
         });
         Some(())
+    }
+
+    /// Notes which outputs are through a queue of earlier tables, and the queue for the set's output, a group or the next
+    /// table.
+    fn pass_queue_on(&mut self, outputs: &Outputs, brings_state: bool) {
+        let hands_on = matches!(self.program.end, End::Goto | End::Group);
+        let hands_queue_on = hands_on && outputs.queue_id.is_some_and(|id| id != 0 || brings_state);
+        let inherits = brings_state && outputs.inherits != 0;
+        if self.program.set.is_none() && !hands_queue_on && !inherits {
+            return;
+        }
+        let step = self.program.set.get_or_insert_default();
+        step.chooses_queue = outputs.queue_id.is_some();
+        step.inherits = outputs.inherits;
     }
 
     /// Returns `true` if applied actions hand frames to a group.
@@ -183,31 +199,17 @@ impl BoundProgram {
         self.group.is_some() && !self.program.set.as_ref().is_some_and(is_written)
     }
 
-    fn output(&mut self, port: PortNo, max_len: u16, is_last: bool) {
+    fn output(&mut self, way: Way, is_last: bool) {
+        let port = PortNo(way.port);
         let stands_for_others = is_reserved(port) && port != PortNo::IN_PORT;
-        if !is_last || stands_for_others {
-            return self.sent.push(Way {
-                port: port.0,
-                max_len_or_queue: if stands_for_others { max_len } else { 0 },
-            });
+        if !is_last || stands_for_others || way.queue_id() != 0 {
+            return self.sent.push(way);
         }
         self.program.end = match port {
             PortNo::IN_PORT => End::InPort,
             _ => End::Output,
         };
         self.target = port.0;
-    }
-
-    /// Adds an output through a queue. `None` for ports that stand for others, and queues with high numbers.
-    fn enqueue(&mut self, port: PortNo, queue_id: u32) -> Option<()> {
-        if is_reserved(port) && port != PortNo::IN_PORT {
-            return None;
-        }
-        self.sent.push(Way {
-            port: port.0,
-            max_len_or_queue: queue_id.try_into().ok()?,
-        });
-        Some(())
     }
 
     /// Makes copies of the frame leave by the outputs so far, since it may change after them.
@@ -263,18 +265,51 @@ impl BoundProgram {
     }
 }
 
-/// Returns `true` if an entry has to do with the action sets of frames, which may bring some.
-fn has_set_step(instructions: &Instructions, brings_set: bool) -> bool {
-    match instructions.goto {
-        Some(_) => writes_for_next_table(instructions) || brings_set && instructions.clear,
-        None => brings_set,
+/// The outputs of an entry's actions so far.
+#[derive(Debug, Default)]
+struct Outputs {
+    count: u32,
+    /// A bit for each that is through the queue of earlier tables: see [`SetStep::inherits`].
+    inherits: u32,
+    /// The queue that the actions have chosen last.
+    queue_id: Option<u16>,
+}
+
+impl Outputs {
+    /// Counts one more, and returns its queue, which is that of earlier tables if no action has chosen one. `None` if there are
+    /// more than a flow record has space for.
+    fn queue_of_next(&mut self, port: PortNo) -> Option<u16> {
+        let bit = 1_u32.checked_shl(self.count)?;
+        self.count += 1;
+        if self.queue_id.is_none() && port != PortNo::CONTROLLER {
+            self.inherits |= bit;
+        }
+        Some(self.queue_id.unwrap_or(0))
     }
 }
 
-/// Returns `true` if an entry gives frames an action set for the next table.
-pub(super) fn writes_for_next_table(instructions: &Instructions) -> bool {
+/// Returns `true` if an entry has to do with the action sets of frames, which may bring some.
+fn has_set_step(instructions: &Instructions, brings_state: bool) -> bool {
+    match instructions.goto {
+        Some(_) => writes_for_next_table(instructions) || brings_state && instructions.clear,
+        None => brings_state,
+    }
+}
+
+/// Returns `true` if an entry gives frames an action set or a queue for the next table.
+pub(super) fn passes_state_on(instructions: &Instructions) -> bool {
+    writes_for_next_table(instructions) || chooses_queue_for_next_table(instructions)
+}
+
+fn writes_for_next_table(instructions: &Instructions) -> bool {
     let writes = |actions: &Vec<_>| !actions.is_empty();
     instructions.goto.is_some() && instructions.write.as_ref().is_some_and(writes)
+}
+
+fn chooses_queue_for_next_table(instructions: &Instructions) -> bool {
+    let mut applied = instructions.apply.iter().flatten().rev();
+    let last = applied.find(|action| matches!(action, Action::SetQueue(_)));
+    instructions.goto.is_some() && last.is_some_and(|action| *action != Action::SetQueue(0))
 }
 
 /// The actions of a set that are carried out: a group has the output ignored (1.3.5 section 5.10).
@@ -349,12 +384,7 @@ impl BoundBucket {
                     ..
                 } => bound.end = BucketEnd::InPort,
                 Action::Output { port, max_len } if is_reserved(port) => {
-                    let port = port.0;
-                    let max_len_or_queue = max_len;
-                    bound.end = BucketEnd::Reserved(Way {
-                        port,
-                        max_len_or_queue,
-                    });
+                    bound.end = BucketEnd::Reserved(Way::new(port, max_len, 0));
                 }
                 Action::Output { port, .. } => bound.end = BucketEnd::Output(port.0),
                 Action::Group(group_id) => bound.next_group = Some(group_id),

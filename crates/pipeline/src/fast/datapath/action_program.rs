@@ -7,7 +7,7 @@
 //! values. Machine code is generated for the program; the values are in the entry's
 //! [`FlowRecord`](super::table::FlowRecord).
 
-use super::action_set::{SET_PARAM_LEN, SetStep, Slot};
+use super::action_set::{SetStep, Slot};
 use super::kinds::{Depth, Kinds};
 use super::op::{CELL_LEN, Op};
 use super::way::{ORIGIN_LEN, WAY_LEN};
@@ -49,8 +49,8 @@ pub(crate) struct ActionProgram {
     /// then one [`Way`](super::way::Way) for each.
     pub sent: u8,
     pub end: End,
-    /// Its effect on action sets; `None` if frames have none here, or keep theirs for the next table. Its parameters
-    /// are the last.
+    /// Its effect on action sets and queues; `None` if frames bring none here, or keep theirs for the next table. Its
+    /// parameters are the last.
     pub set: Option<SetStep>,
 }
 
@@ -82,6 +82,13 @@ impl ActionProgram {
             || self.set.is_some()
             || self.headroom() > 0
             || self.ttl_decrements() > 0
+    }
+
+    /// Returns `true` if its [`SetStep`] is for all frames, not only for those that bring an action set or a queue.
+    pub fn always_steps(&self) -> bool {
+        let hands_on = matches!(self.end, End::Goto | End::Group);
+        let step = self.set.as_ref();
+        step.is_some_and(|step| step.writes() || step.chooses_queue && hands_on)
     }
 
     /// Returns the space before the frame that the operations need. A frame with less is left to the plain form.
@@ -122,10 +129,10 @@ impl ActionProgram {
         if self.end == End::Group {
             return Some(self.ops_params_len());
         }
-        let written = &self.set.as_ref()?.written;
-        let group = written.iter().position(|slot| *slot == Slot::Group)?;
-        let before = written[..group].iter().map(|slot| slot.len());
-        Some(self.set_params_at() + SET_PARAM_LEN + before.sum::<usize>())
+        let step = self.set.as_ref()?;
+        let group = step.written.iter().position(|slot| *slot == Slot::Group)?;
+        let before = step.written[..group].iter().map(|slot| slot.len());
+        Some(self.set_params_at() + step.slots_at() + before.sum::<usize>())
     }
 
     /// Returns the bytes of all parameters.

@@ -1,14 +1,16 @@
-//! Action sets of frames, which tables pass on (1.3.5 section 5.10).
+//! Action sets and queues of frames, which tables pass on (1.3.5 sections 5.10 and 5.12).
 //!
 //! **What.** An entry with a next table may write actions, which are carried out after the last table, in the order of the
 //! specification. Such a frame has [`Kinds::ACTION_SET`] and a [`FrameSet`]. Entries of later tables write more, or clear it.
+//! An applied `set_queue` is for all outputs until the next one, also in later tables: a frame that goes to one has
+//! [`Kinds::QUEUE`] and the queue.
 //!
 //! **How.** The set has one [`Slot`] for each kind of action, in the order in which they are carried out, so that writing is
 //! copying parameters. The order of set-field actions among each other is irrelevant: each has its own field.
 //!
-//! **Cost.** Nothing for frames without a set: until the first entry that writes for a next table, code does not check for
-//! it; from then on, a bit is tested where frames leave. Sets themselves are handled by one function for machine code and
-//! interpreter (`execute.rs`).
+//! **Cost.** Nothing for frames without either: until the first entry that writes or chooses a queue for a next table, code
+//! does not check for them; from then on, two bits are tested where frames leave. Sets and queues themselves are handled by
+//! one function for machine code and interpreter (`execute.rs`).
 
 use super::kinds::{Depth, Kinds};
 use super::op::{CELL_LEN, Op};
@@ -24,18 +26,24 @@ pub(crate) const SET_PARAM_LEN: usize = PROGRAM_LEN + ORIGIN_LEN;
 /// The bytes of the address.
 pub(crate) const PROGRAM_LEN: usize = size_of::<u64>();
 
+/// The bytes of the parameter of a chosen queue, in network order. It follows the [`Origin`](super::way::Origin).
+pub(crate) const QUEUE_LEN: usize = size_of::<u16>();
+
 /// The bytes of a group's number, which follows its cell.
 const GROUP_ID_LEN: usize = size_of::<u32>();
 
-/// An entry's part in the action sets of frames.
+/// An entry's part in the action sets and queues of frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SetStep {
     /// Whether it clears the set, before it writes.
     pub clears: bool,
     /// The written actions. Their parameters follow the other ones of the program.
     pub written: Vec<Slot>,
-    /// Whether the applied actions have set a queue, which a set's output would use, too.
-    pub leaves_queue: bool,
+    /// Whether the applied actions choose a queue, which they leave for the set's output, a group or the next table.
+    pub chooses_queue: bool,
+    /// A bit for each applied output, the first one's the lowest: whether it is before any choice of a queue, and so through
+    /// that of earlier tables.
+    pub inherits: u32,
 }
 
 impl SetStep {
@@ -44,10 +52,15 @@ impl SetStep {
         self.clears || !self.written.is_empty()
     }
 
+    /// Returns the offset of the slots' parameters among its own.
+    pub fn slots_at(&self) -> usize {
+        SET_PARAM_LEN + if self.chooses_queue { QUEUE_LEN } else { 0 }
+    }
+
     /// Returns the bytes of its parameters.
     pub fn params_len(&self) -> usize {
         let slots = self.written.iter().map(|slot| slot.len());
-        SET_PARAM_LEN + slots.sum::<usize>()
+        self.slots_at() + slots.sum::<usize>()
     }
 }
 
@@ -230,12 +243,10 @@ impl FrameSet {
         self.has(Slot::Output).then_some(way)
     }
 
-    /// Returns the queue of its output or group; 0 unless it sets one.
-    pub fn queue_id(&self) -> u16 {
-        match self.has(Slot::Queue) {
-            true => u16::from_be_bytes(self.read(Slot::Queue)),
-            false => 0,
-        }
+    /// Returns the queue of its output or group, if it sets one.
+    pub fn queue_id(&self) -> Option<u16> {
+        let queue_id = u16::from_be_bytes(self.read(Slot::Queue));
+        self.has(Slot::Queue).then_some(queue_id)
     }
 
     /// Returns the type of the tag that it pushes.
@@ -303,7 +314,7 @@ impl FrameSet {
             Slot::TcpDst => set(OxmField::TcpDst),
             Slot::UdpSrc => set(OxmField::UdpSrc),
             Slot::UdpDst => set(OxmField::UdpDst),
-            Slot::Queue => Action::SetQueue(self.queue_id().into()),
+            Slot::Queue => Action::SetQueue(number(slot.len()) as u32),
             Slot::Group => {
                 let id = std::array::from_fn(|index| self.params[slot.at() + CELL_LEN + index]);
                 Action::Group(u32::from_ne_bytes(id))

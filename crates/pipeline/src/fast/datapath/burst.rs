@@ -244,6 +244,15 @@ impl Processed<'_> {
         }
     }
 
+    /// Returns the queue that the tables have chosen so far, or 0. As for [`Processed::action_set`], a frame may not have
+    /// been parsed.
+    pub(crate) fn queue_id(&self) -> u32 {
+        match self.table_id() {
+            0 => 0,
+            _ => self.frame.carried_queue().into(),
+        }
+    }
+
     /// Returns the table in which the plain form starts.
     pub(crate) fn table_id(&self) -> u8 {
         self.frame.table_id as u8

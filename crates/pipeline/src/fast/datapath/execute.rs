@@ -6,7 +6,7 @@
 //! its buffer, and each header in `kinds` or the program's `require` is complete.
 
 use super::action_program::{ActionProgram, End};
-use super::action_set::{FrameSet, PROGRAM_LEN, SetStep};
+use super::action_set::{FrameSet, PROGRAM_LEN, QUEUE_LEN, SetStep};
 use super::buffer::MAX_COPIED;
 use super::context::Context;
 use super::counting::{add, counters_of};
@@ -37,7 +37,7 @@ pub(super) unsafe fn execute(
     // SAFETY: the flow record is alive, and one of a pipeline for the interpreter, so that it names a program.
     let (program, record) = unsafe { (program_of(record), &*record) };
     if let Some(step) = &program.set {
-        if step.writes() || frame.kinds.contains(Kinds::ACTION_SET) {
+        if program.always_steps() || frame.kinds.intersects(Kinds::CARRIED) {
             // SAFETY: as this function requires.
             return unsafe { execute_with_set(frame, context, record, program, step) };
         }
@@ -51,7 +51,7 @@ pub(super) unsafe fn execute(
     // SAFETY: the context is that of the pipeline whose table the frame is in; the flow record has the program's parameters.
     let params = unsafe {
         count(frame, context, record);
-        carry_out_all(frame, context, program, record)?
+        carry_out_all(frame, context, program, record, |way| way)?
     };
     if program.sent > 0 {
         // SAFETY: the parameters of this follow those of the operations.
@@ -74,7 +74,8 @@ pub(super) unsafe fn execute(
     None
 }
 
-/// Carries out the operations; returns the parameters after theirs, or `None` if a meter drops the frame.
+/// Carries out the operations; returns the parameters after theirs, or `None` if a meter drops the frame. Copies leave by
+/// the way that `direct` returns for theirs.
 ///
 /// # Safety
 /// As for [`execute`], after [`can_execute`] has returned `true`.
@@ -83,6 +84,7 @@ unsafe fn carry_out_all(
     context: &Context,
     program: &ActionProgram,
     record: &FlowRecord,
+    mut direct: impl FnMut(Way) -> Way,
 ) -> Option<*const u8> {
     let mut params = record.params.as_ptr();
     for &op in &program.ops {
@@ -95,7 +97,10 @@ unsafe fn carry_out_all(
         // record was made with parameters for all of its operations, one after the other.
         unsafe {
             match op {
-                Op::Send => send_copy(frame, context, params),
+                Op::Send => {
+                    let way = direct(Way::at(params.add(ORIGIN_LEN)));
+                    send_copy_by(frame, context, params, way);
+                }
                 _ => carry_out(frame, op, params),
             }
             params = params.add(op.params_len());
@@ -104,8 +109,8 @@ unsafe fn carry_out_all(
     Some(params)
 }
 
-/// Executes an entry for a frame with an action set, or one that writes to it, for machine code; returns the next table, or
-/// null.
+/// Executes an entry for a frame with an action set or a queue, or an entry that changes them, for machine code; returns the
+/// next table, or null.
 ///
 /// # Safety
 /// As for [`execute`], but of a pipeline of either sort; the flow record has this program, which has a
@@ -125,7 +130,7 @@ pub(crate) unsafe extern "sysv64" fn execute_set(
     }
 }
 
-/// Like [`execute`], for a frame with an action set, or an entry that writes to it.
+/// Like [`execute`], for a frame with an action set or a queue, or an entry that changes them.
 ///
 /// # Safety
 /// As for [`execute_set`].
@@ -145,15 +150,18 @@ unsafe fn execute_with_set(
             .params
             .as_ptr()
             .add(program.set_params_at() + PROGRAM_LEN);
-        let set = set_after(frame, step, origin.add(ORIGIN_LEN));
+        let mut inherited = Inherited::of(frame, step);
+        let (queue_id, slots) = queue_after(frame, step, origin.add(ORIGIN_LEN));
+        let set = set_after(frame, step, slots);
         if !can_execute(frame, context, program, record)
-            || is_last && !set.is_empty() && !can_finish(frame, program, step, &set)
+            || is_last && !set.is_empty() && !can_finish(frame, program, &set)
         {
             punt(frame, context);
             return None;
         }
         count(frame, context, record);
-        let params = carry_out_all(frame, context, program, record)?;
+        let params = carry_out_all(frame, context, program, record, |way| inherited.direct(way))?;
+        frame.carry_queue(queue_id);
         if !is_last {
             frame.carry(set);
             return Some(context.headers.add(record.target as usize));
@@ -162,7 +170,7 @@ unsafe fn execute_with_set(
             hand_over(frame, context, params.add(CELL_LEN));
             return None;
         }
-        let outputs = Outputs::of(frame, program, record, params);
+        let outputs = Outputs::of(frame, program, record, params, inherited);
         match set.changes() || set.group().is_some() {
             true => outputs.send_copies(frame, context, origin),
             false => outputs.send(frame, context, origin, Place::Own),
@@ -171,6 +179,45 @@ unsafe fn execute_with_set(
         finish(frame, context, &set, origin);
     }
     None
+}
+
+/// The queue of a frame that earlier tables have chosen, for the outputs of one entry.
+#[derive(Clone, Copy)]
+struct Inherited {
+    queue_id: u16,
+    /// Whether the next outputs are through it, from the lowest bit on.
+    outputs: u32,
+}
+
+impl Inherited {
+    fn of(frame: &Frame, step: &SetStep) -> Self {
+        Self {
+            queue_id: frame.carried_queue(),
+            outputs: step.inherits,
+        }
+    }
+
+    /// Returns the way of the next output, which the entry sends by `way`.
+    fn direct(&mut self, way: Way) -> Way {
+        let inherits = self.outputs & 1 != 0;
+        self.outputs >>= 1;
+        match inherits {
+            true => way.through(self.queue_id),
+            false => way,
+        }
+    }
+}
+
+/// The queue of a frame behind the applied actions of an entry, and the parameters behind that of the choice.
+unsafe fn queue_after(frame: &Frame, step: &SetStep, params: *const u8) -> (u16, *const u8) {
+    if !step.chooses_queue {
+        return (frame.carried_queue(), params);
+    }
+    // SAFETY: callers give the parameters behind the origin, the first of which is the queue.
+    unsafe {
+        let queue_id = params.cast::<[u8; QUEUE_LEN]>().read();
+        (u16::from_be_bytes(queue_id), params.add(QUEUE_LEN))
+    }
 }
 
 /// The action set of a frame behind an entry.
@@ -192,18 +239,8 @@ unsafe fn set_after(frame: &Frame, step: &SetStep, params: *const u8) -> FrameSe
 }
 
 /// Returns whether an action set can be carried out after a program that can be; if not, the frame is unchanged.
-unsafe fn can_finish(
-    frame: &mut Frame,
-    program: &ActionProgram,
-    step: &SetStep,
-    set: &FrameSet,
-) -> bool {
-    let has_queue = set.queue_id() != 0;
-    let is_reserved = |way: Way| stands_for_others(way.port);
-    if program.end == End::Group
-        || step.leaves_queue
-        || has_queue && (set.group().is_some() || set.output().is_some_and(is_reserved))
-    {
+unsafe fn can_finish(frame: &mut Frame, program: &ActionProgram, set: &FrameSet) -> bool {
+    if program.end == End::Group {
         return false;
     }
     let headroom = program.headroom() + set.headroom();
@@ -230,10 +267,17 @@ struct Outputs {
     ways: *const u8,
     count: usize,
     last: Option<u32>,
+    inherited: Inherited,
 }
 
 impl Outputs {
-    fn of(frame: &Frame, program: &ActionProgram, record: &FlowRecord, params: *const u8) -> Self {
+    fn of(
+        frame: &Frame,
+        program: &ActionProgram,
+        record: &FlowRecord,
+        params: *const u8,
+        inherited: Inherited,
+    ) -> Self {
         Self {
             ways: params.wrapping_add(ORIGIN_LEN),
             count: program.sent.into(),
@@ -242,6 +286,7 @@ impl Outputs {
                 End::InPort => Some(PortNo::IN_PORT.0),
                 _ => None,
             },
+            inherited,
         }
     }
 
@@ -261,16 +306,11 @@ impl Outputs {
     unsafe fn send(&self, frame: &mut Frame, context: &Context, origin: *const u8, place: Place) {
         // SAFETY: the outputs are those of the burst; the ways follow each other.
         unsafe {
+            let mut inherited = self.inherited;
             let ways = (0..self.count).map(|at| Way::at(self.ways.add(at * WAY_LEN)));
-            for way in ways {
-                note(frame, context, place, way, origin);
-            }
-            let way = |port| Way {
-                port,
-                max_len_or_queue: 0,
-            };
-            if let Some(port) = self.last {
-                note(frame, context, place, way(port), origin);
+            let last = self.last.map(|port| Way::new(PortNo(port), 0, 0));
+            for way in ways.chain(last) {
+                note(frame, context, place, inherited.direct(way), origin);
             }
         }
     }
@@ -279,23 +319,17 @@ impl Outputs {
 /// Sends a frame as its action set specifies.
 unsafe fn finish(frame: &mut Frame, context: &Context, set: &FrameSet, origin: *const u8) {
     frame.out_port = DROP;
+    let queue_id = set.queue_id().unwrap_or(frame.carried_queue());
+    frame.carry_queue(queue_id);
     if set.group().is_some() {
         // SAFETY: `can_finish` has checked that the group can handle the frame.
         return unsafe { hand_over(frame, context, origin) };
     }
     let Some(way) = set.output() else { return };
     match PortNo(way.port) {
-        _ if stands_for_others(way.port) || set.queue_id() != 0 => {
-            let max_len_or_queue = match set.queue_id() {
-                0 => way.max_len_or_queue,
-                queue_id => queue_id,
-            };
-            let way = Way {
-                max_len_or_queue,
-                ..way
-            };
+        _ if stands_for_others(way.port) || queue_id != 0 => {
             // SAFETY: the context is that of the burst.
-            unsafe { note(frame, context, Place::Own, way, origin) }
+            unsafe { note(frame, context, Place::Own, way.through(queue_id), origin) }
         }
         PortNo::IN_PORT => frame.out_port = frame.in_port,
         PortNo(port) if port != frame.in_port => frame.out_port = port,
@@ -327,7 +361,7 @@ unsafe fn note(frame: &mut Frame, context: &Context, place: Place, way: Way, ori
 #[inline]
 pub(super) unsafe fn punt(frame: &mut Frame, context: &Context) {
     // SAFETY: the header is alive.
-    frame.table_id = unsafe { (*frame.header).table_id };
+    frame.table_id = unsafe { (*frame.header).table_id as u16 };
     frame.out_port = PUNT;
     context.has_left.set(1);
 }
@@ -445,17 +479,27 @@ pub(crate) unsafe extern "sysv64" fn send_copy(
     context: *const Context,
     params: *const u8,
 ) {
-    // SAFETY: all are alive, as this function requires, and neither frame nor outputs are shared.
-    let (frame, sent, origin, way) = unsafe {
-        let sent = &mut *(*context).sent;
+    // SAFETY: all are alive, as this function requires, and the frame is not shared.
+    unsafe {
         let way = Way::at(params.add(ORIGIN_LEN));
-        (&mut *frame, sent, Origin::at(params), way)
-    };
-    if way.port != frame.in_port {
-        let mut list = frame.sent;
-        // SAFETY: the frame is one of the burst, and short enough.
-        let (copy, place) = unsafe { sent.copy(frame) };
-        sent.note(&mut list, &copy, place, way, origin);
-        frame.sent = list;
+        send_copy_by(&mut *frame, &*context, params, way);
     }
+}
+
+/// Sends a copy of a frame by this way, unless that is the input port. `origin` points to an [`Origin`].
+///
+/// # Safety
+/// As for [`send_copy`].
+unsafe fn send_copy_by(frame: &mut Frame, context: &Context, origin: *const u8, way: Way) {
+    if way.port == frame.in_port {
+        return;
+    }
+    let mut list = frame.sent;
+    // SAFETY: the outputs are not shared; the frame is one of the burst, and short enough.
+    unsafe {
+        let sent = &mut *context.sent;
+        let (copy, place) = sent.copy(frame);
+        sent.note(&mut list, &copy, place, way, Origin::at(origin));
+    }
+    frame.sent = list;
 }

@@ -47,7 +47,9 @@ pub(crate) struct Frame {
     /// Its exit: a port, [`DROP`] or [`PUNT`].
     pub out_port: u32,
     /// The table in which the plain form starts, for [`PUNT`].
-    pub table_id: u32,
+    pub table_id: u16,
+    /// The queue that earlier tables have chosen for its outputs, if `kinds` contains [`Kinds::QUEUE`].
+    pub queue_id: u16,
     /// The table's body when the frame reached it.
     pub body: *const Body,
     /// Data for after a pause: the found flow record, the next slot or trie entry, the hash.
@@ -110,6 +112,7 @@ impl Frame {
             header: std::ptr::null(),
             out_port: DROP,
             table_id: 0,
+            queue_id: 0,
             body: std::ptr::null(),
             kept: [0; 5],
             key: [0; MAX_WORDS],
@@ -124,6 +127,21 @@ impl Frame {
     pub(super) fn carry(&mut self, set: FrameSet) {
         self.action_set = set;
         self.kinds.set(Kinds::ACTION_SET, !set.is_empty());
+    }
+
+    /// Replaces the queue for its outputs: 0 for none in particular.
+    pub(super) fn carry_queue(&mut self, queue_id: u16) {
+        self.queue_id = queue_id;
+        self.kinds.set(Kinds::QUEUE, queue_id != 0);
+    }
+
+    /// Returns the queue that earlier tables have chosen for its outputs, or 0.
+    #[inline]
+    pub(super) fn carried_queue(&self) -> u16 {
+        match self.kinds.contains(Kinds::QUEUE) {
+            true => self.queue_id,
+            false => 0,
+        }
     }
 
     /// Its bytes, as they are now.

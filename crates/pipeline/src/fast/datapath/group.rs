@@ -194,6 +194,7 @@ pub(crate) unsafe extern "sysv64" fn hand_over(
             context: &*context,
             sent: &mut *(*context).sent,
             list: (*frame).sent,
+            queue_id: (*frame).carried_queue(),
             origin: Origin {
                 is_miss: false,
                 ..Origin::at(origin)
@@ -213,6 +214,8 @@ struct Hand<'a> {
     sent: &'a mut AllSent,
     /// The frame's outputs so far.
     list: SentList,
+    /// The queue for all outputs, or 0.
+    queue_id: u16,
     origin: Origin,
 }
 
@@ -247,14 +250,12 @@ impl Hand<'_> {
             ends = true;
             frame.out_port = match &bucket.end {
                 BucketEnd::Output(port) if *port == frame.in_port => DROP,
-                BucketEnd::Output(port) => *port,
-                BucketEnd::InPort => frame.in_port,
+                BucketEnd::Output(port) if self.queue_id == 0 => *port,
+                BucketEnd::Output(port) => self.note(frame, place, Way::new(PortNo(*port), 0, 0)),
+                BucketEnd::InPort if self.queue_id == 0 => frame.in_port,
+                BucketEnd::InPort => self.note(frame, place, Way::new(PortNo::IN_PORT, 0, 0)),
                 BucketEnd::Drop => DROP,
-                BucketEnd::Reserved(way) => {
-                    self.sent
-                        .note(&mut self.list, frame, place, *way, self.origin);
-                    DROP
-                }
+                BucketEnd::Reserved(way) => self.note(frame, place, *way),
                 BucketEnd::Group(next) => {
                     (group, ends) = (next, false);
                     continue;
@@ -292,10 +293,7 @@ impl Hand<'_> {
             count(self.context, bucket.counters, frame.len);
             change(frame, bucket);
         }
-        let way = |port| Way {
-            port,
-            max_len_or_queue: 0,
-        };
+        let way = |port| Way::new(PortNo(port), 0, 0);
         let way = match &bucket.end {
             BucketEnd::Output(port) if *port == frame.in_port => return,
             BucketEnd::Output(port) => way(*port),
@@ -312,8 +310,15 @@ impl Hand<'_> {
                 }
             }
         };
+        self.note(frame, place, way);
+    }
+
+    /// Notes an output through the queue of the frame; returns [`DROP`], since nothing else leaves.
+    fn note(&mut self, frame: &Frame, place: Place, way: Way) -> u32 {
+        let way = way.through(self.queue_id);
         self.sent
             .note(&mut self.list, frame, place, way, self.origin);
+        DROP
     }
 }
 

@@ -28,6 +28,10 @@ bitflags! {
         const ICMPV6 = 1 << 8;
         /// No header: tables before have written an action set, [`Frame::action_set`](super::frame::Frame::action_set).
         const ACTION_SET = 1 << 9;
+        /// No header: tables before have chosen a queue, [`Frame::queue_id`](super::frame::Frame::queue_id).
+        const QUEUE = 1 << 10;
+        /// No header: state that tables pass on.
+        const CARRIED = Self::ACTION_SET.bits() | Self::QUEUE.bits();
     }
 }
 

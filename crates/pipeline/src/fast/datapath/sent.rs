@@ -175,13 +175,10 @@ impl SentFrame<'_> {
         }
     }
 
-    /// The queue of the port that it leaves by; 0 unless an action has set one.
+    /// Returns the queue of the ports that it leaves by; 0 unless an action has set one.
     #[inline]
     pub fn queue_id(&self) -> u32 {
-        match self.port() {
-            Some(_) => self.sent.way.max_len_or_queue.into(),
-            None => 0,
-        }
+        self.sent.way.queue_id().into()
     }
 
     /// Its bytes.

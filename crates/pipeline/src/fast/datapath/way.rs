@@ -1,5 +1,7 @@
 //! Ways out of the pipeline, as parameters of action programs.
 
+use urtica_wire::PortNo;
+
 /// The bytes of parameters of an [`Origin`].
 pub(crate) const ORIGIN_LEN: usize = 10;
 
@@ -71,6 +73,30 @@ impl Way {
         bytes[..4].copy_from_slice(&self.port.to_be_bytes());
         bytes[4..].copy_from_slice(&self.max_len_or_queue.to_be_bytes());
         bytes
+    }
+
+    /// Returns the output to a port through one of its queues. The controller has none, and gets `max_len` bytes.
+    pub fn new(port: PortNo, max_len: u16, queue_id: u16) -> Self {
+        Self {
+            port: port.0,
+            max_len_or_queue: match port {
+                PortNo::CONTROLLER => max_len,
+                _ => queue_id,
+            },
+        }
+    }
+
+    /// Returns it through another queue.
+    pub fn through(self, queue_id: u16) -> Self {
+        Self::new(PortNo(self.port), self.max_len_or_queue, queue_id)
+    }
+
+    /// Returns the queue of the port; 0 for the controller.
+    pub fn queue_id(self) -> u16 {
+        match PortNo(self.port) {
+            PortNo::CONTROLLER => 0,
+            _ => self.max_len_or_queue,
+        }
     }
 
     pub fn from_bytes(bytes: [u8; WAY_LEN]) -> Self {

@@ -371,6 +371,10 @@ fn actions(choices: &mut Choices, fields: &[Field]) -> Vec<Action<'static>> {
     list
 }
 
+pub fn set_queue(choices: &mut Choices) -> Action<'static> {
+    Action::SetQueue(choices.pick(&[0, 1, 7, 65_535]))
+}
+
 fn out_port(choices: &mut Choices) -> PortNo {
     match choices.below(24) {
         0 => PortNo::CONTROLLER,
@@ -461,6 +465,9 @@ fn instructions(
         let mut actions = actions(choices, fields);
         if goes_on && choices.is_in(80) {
             actions.retain(|action| !matches!(action, Action::Output { .. }));
+        }
+        if choices.is_in(10) {
+            actions.insert(choices.below(actions.len() + 1), set_queue(choices));
         }
         list.push(Instruction::apply(actions));
     }

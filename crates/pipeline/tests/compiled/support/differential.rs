@@ -53,7 +53,7 @@ impl Default for ComparisonConfig {
 pub struct Outcome {
     pub sent: Vec<(PortNo, u32, Vec<u8>)>,
     pub packet_ins: Vec<(PacketInCause, Vec<u8>)>,
-    pub normal: Vec<Vec<u8>>,
+    pub normal: Vec<(u32, Vec<u8>)>,
 }
 
 impl Sink for Outcome {
@@ -67,7 +67,7 @@ impl Sink for Outcome {
     }
 
     fn normal(&mut self, packet: &Packet) {
-        self.normal.push(packet.frame().to_vec());
+        self.normal.push((packet.queue_id, packet.frame().to_vec()));
     }
 }
 

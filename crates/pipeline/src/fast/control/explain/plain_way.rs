@@ -46,7 +46,7 @@ impl Compiler {
         let mut packet = Packet::new(frame.in_port(), frame.bytes());
         packet.metadata = frame.metadata();
         let why = match table.find(&packet) {
-            Some(entry) => why_not_carried_out(entry, self.store.brings_sets_to(table_id)),
+            Some(entry) => why_not_carried_out(entry, self.store.brings_state_to(table_id)),
             None => NO_ENTRY.into(),
         };
         Some(reason(true, why))
@@ -60,9 +60,9 @@ const NO_ENTRY: &str = "no entry matches, and somebody wants to know of such pac
 const GROUP_NOT_CARRIED_OUT: &str = "its group, or a group behind it, does something that the compiled form does not carry \
                                      out, or its TTL is too low to be decremented";
 
-const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled form does not carry out, comes with another \
-                                   group, has a queue for a group or several ports, or needs more than the packet has: a \
-                                   TTL, or room for a tag";
+const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled form does not carry out, or comes with \
+                                   another group; or the packet has too low a TTL, is too long for a copy, or has no room \
+                                   for a tag";
 
 /// Returns whether the compiled form parses a frame at all.
 fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
@@ -77,9 +77,9 @@ fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
 }
 
 /// Returns the reason why an entry's instructions were left to the plain form, for a packet that matches it.
-fn why_not_carried_out(entry: &FlowEntry, brings_set: bool) -> Cow<'static, str> {
+fn why_not_carried_out(entry: &FlowEntry, brings_state: bool) -> Cow<'static, str> {
     let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.mask.require);
-    let bound = BoundProgram::new(entry, require, brings_set);
+    let bound = BoundProgram::new(entry, require, brings_state);
     if bound.program.end != End::Punt {
         if bound.program.end == End::Group {
             return GROUP_NOT_CARRIED_OUT.into();
@@ -101,13 +101,6 @@ fn why_not_carried_out(entry: &FlowEntry, brings_set: bool) -> Cow<'static, str>
     let instructions = &entry.instructions;
     let written = instructions.write.as_deref().unwrap_or_default();
     let mut actions = instructions.apply.iter().flatten().chain(written);
-    let sets_queue = actions
-        .clone()
-        .any(|action| matches!(action, Action::SetQueue(_)));
-    let hands_on = |action: &Action| matches!(action, Action::Group(_));
-    if sets_queue && (instructions.goto.is_some() || actions.clone().any(hands_on)) {
-        return "its entry sets the queue for another table or a group".into();
-    }
     match actions.find(|action| !is_compiled(action, require)) {
         Some(action) => format!("its entry does {action}").into(),
         None => {

@@ -17,7 +17,6 @@ use super::vlan;
 use super::writer::{Pointer, Writer, param};
 use crate::counters::EntryCounters;
 use crate::fast::datapath::action_program::{ActionProgram, End};
-use crate::fast::datapath::action_set::SetStep;
 use crate::fast::datapath::buffer::MAX_COPIED;
 use crate::fast::datapath::execute;
 use crate::fast::datapath::frame::DROP;
@@ -48,7 +47,7 @@ pub(super) fn emit(
     if program.end == End::Punt {
         return ends::punt(emitter);
     }
-    if program.set.as_ref().is_some_and(SetStep::writes) {
+    if program.always_steps() {
         return sets::emit(emitter, program);
     }
     let mut carries = emitter.label();
@@ -66,7 +65,7 @@ pub(super) fn emit(
         ends::punt(emitter)?;
     }
     if program.set.is_some() {
-        emitter.here(&mut carries, "carries an action set")?;
+        emitter.here(&mut carries, "carries an action set or a queue")?;
         sets::emit(emitter, program)?;
     }
     Ok(())

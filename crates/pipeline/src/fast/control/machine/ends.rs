@@ -32,7 +32,7 @@ pub(super) fn miss(emitter: &mut Emitter) -> Result<(), IcedError> {
 /// The plain way, from this table on.
 pub(super) fn punt(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.mov(edx, dword_ptr(place!(header.table_id)))?;
-    emitter.asm.mov(dword_ptr(place!(frame.table_id)), edx)?;
+    emitter.asm.mov(word_ptr(place!(frame.table_id)), dx)?;
     emitter.asm.mov(dword_ptr(place!(context.has_left)), 1)?;
     verdict(emitter, PUNT)
 }

@@ -1,4 +1,4 @@
-//! The code of entries for frames with action sets: a call of the interpreter, which handles the whole entry.
+//! The code of entries for frames with an action set or a queue of earlier tables: a call of the interpreter, which handles the whole entry.
 
 use super::emit::Emitter;
 use super::ends;
@@ -12,14 +12,14 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// Emits a jump for frames that carry an action set.
+/// Emits a jump for frames that carry an action set or a queue.
 pub(super) fn check(emitter: &mut Emitter, carries: CodeLabel) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
-    asm.test(dword_ptr(place!(frame.kinds)), Kinds::ACTION_SET.bits())?;
+    asm.test(dword_ptr(place!(frame.kinds)), Kinds::CARRIED.bits())?;
     asm.jne(carries)
 }
 
-/// Executes the entry in `rax` with the frame's action set, and goes to the next table, if any. The stack is aligned to 16
+/// Executes the entry in `rax` with what the frame carries, and goes to the next table, if any. The stack is aligned to 16
 /// for the call.
 pub(super) fn emit(emitter: &mut Emitter, program: &ActionProgram) -> Result<(), IcedError> {
     let execute_set = execute::execute_set as *const () as u64;

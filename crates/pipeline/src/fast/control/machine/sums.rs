@@ -34,13 +34,15 @@ pub(super) struct Sums {
 }
 
 impl Sums {
+    /// The sums of operations up to the next copy, which needs its checksums.
     pub fn of(ops: &[Op]) -> Self {
         let is_address = |op: &Op| matches!(op, Op::SetIpv4Src | Op::SetIpv4Dst);
+        let mut ops = ops.iter().take_while(|op| **op != Op::Send);
         Self {
             has_addresses: false,
             has_ports: false,
             ttl_decrements: 0,
-            ttl_waits: ops.iter().any(is_address),
+            ttl_waits: ops.any(is_address),
         }
     }
 

@@ -339,7 +339,7 @@ proptest! {
         prop_assert_eq!(frame.transport.addr(), start + parsed.transport);
         prop_assert_eq!(frame.in_port, 7);
         let Some(packet) = applied(&parsed, &list, METADATA) else {
-            prop_assert_eq!((frame.out_port, frame.table_id), (PUNT, 100 + HERE as u32));
+            prop_assert_eq!((frame.out_port, frame.table_id), (PUNT, 100 + HERE as u16));
             prop_assert_eq!(bytes_of(frame, &run.buffer[..]), parsed.bytes);
             prop_assert_eq!(frame.metadata, METADATA);
             prop_assert_eq!(run.counters, [0, 0, 0]);
@@ -356,7 +356,7 @@ proptest! {
             End::Output => (target, 0),
             End::InPort => (7, 0),
             End::Drop => (DROP, 0),
-            End::Goto | End::Punt | End::Group => (PUNT, 100 + THERE as u32),
+            End::Goto | End::Punt | End::Group => (PUNT, 100 + THERE as u16),
         };
         prop_assert_eq!((frame.out_port, frame.table_id), ends_at);
         prop_assert_eq!(run.counters, [1, parsed.bytes.len() as u64, NOW_NS]);
@@ -399,7 +399,7 @@ fn frames_for_the_plain_form_are_not_counted() {
     let run = run(&untagged(), &of_ops(&[], End::Punt), 0, 64, false);
     assert_eq!(
         (run.frame.out_port, run.frame.table_id),
-        (PUNT, 100 + HERE as u32)
+        (PUNT, 100 + HERE as u16)
     );
     assert_eq!((run.counters, run.world.count(HERE)), ([0, 0, 0], (0, 0)));
 }

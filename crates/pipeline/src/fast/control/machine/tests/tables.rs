@@ -135,7 +135,7 @@ fn assert_found(
             assert_eq!(counted, (before.0 + 1, before.1));
         }
         None if world.context.misses_punt != 0 => {
-            assert_eq!((frame.out_port, frame.table_id), (PUNT, 100 + HERE as u32));
+            assert_eq!((frame.out_port, frame.table_id), (PUNT, 100 + HERE as u16));
             assert_eq!(counted, before);
         }
         None => {
@@ -320,7 +320,7 @@ fn plain_tables_use_the_plain_form() {
     assert_eq!(world.run(&mut bytes.frame, &body(&code)), 0);
     assert_eq!(
         (bytes.frame.out_port, bytes.frame.table_id),
-        (PUNT, 100 + HERE as u32)
+        (PUNT, 100 + HERE as u16)
     );
     assert_eq!(world.count(HERE), (0, 0));
 }
