@@ -196,6 +196,11 @@ fn tables_of_another_version_are_released() {
         assert_eq!(going_on, 0);
         assert_eq!(switch.ask(2, 1), PACKET_OUT, "host 1 is unknown again");
         assert_eq!(switch.ask(1, 2), FLOW_MOD);
+        assert_eq!(
+            switch.ask(3, 2),
+            FLOW_MOD,
+            "host 3 is learnt by whichever half answers"
+        );
         let counters = second.network().counters(DatapathId(1)).unwrap();
         let start = std::time::Instant::now();
         while counters.answered_in_kernel.get() == 0 {
