@@ -231,14 +231,13 @@ impl Journal {
     /// Appends numbers of ports as a frame.
     pub fn put_numbers<'a>(
         id: RunId,
-        sequence: u64,
         numbers: impl Iterator<Item = (&'a String, &'a PortNo)>,
         now: Duration,
         out: &mut Vec<u8>,
     ) {
         let mut records = Vec::new();
         numbers.for_each(|(name, number)| writer::put_port(&mut records, name, *number));
-        journal::put_frame(id, sequence, now, &records, out);
+        journal::put_frame(id, journal::NO_CHANGE, now, &records, out);
     }
 }
 

@@ -256,7 +256,7 @@ impl Appender {
             .iter()
             .filter(|(name, no)| known.get(*name) != Some(no));
         let now = self.started.elapsed();
-        Journal::put_numbers(self.id, self.last, new, now, &mut self.pending);
+        Journal::put_numbers(self.id, new, now, &mut self.pending);
         self.known_numbers = numbers;
     }
 

@@ -1,9 +1,9 @@
 //! The journal next to a state file: the changes since the file was written.
 //!
 //! **Format.** A line with the format's version, the [`RunId`] of the file that it continues, then frames. A frame is a
-//! number of bytes in 4 bytes, the number of the last change in it and the switch's time in nanoseconds in 8 bytes
-//! each, records as in the state file, and 16 bytes of the SHA-256 digest of the run's id and all bytes before. Records
-//! of a journal may also remove objects that others have added:
+//! number of bytes in 4 bytes, the number of the last change in it (all ones for port numbers, which are not numbered) and the
+//! switch's time in nanoseconds in 8 bytes each, records as in the state file, and 16 bytes of the SHA-256 digest of the
+//! run's id and all bytes before. Records of a journal may also remove objects that others have added:
 //!
 //! | kind | meaning |
 //! | --- | --- |
@@ -28,6 +28,9 @@ pub(super) const MAGIC: &[u8] = b"urtica switch journal 1\n";
 
 /// Length of the header before the frames.
 pub(super) const HEADER_BYTES: usize = MAGIC.len() + ID_BYTES;
+
+/// In place of the number of the last change, in frames that count whichever changes the state file has.
+pub(super) const NO_CHANGE: u64 = u64::MAX;
 
 const DIGEST_BYTES: usize = 16;
 /// Length of a frame's number of bytes, number of the last change, and time.

@@ -425,6 +425,19 @@ fn put_back(file: &[u8], journal: &[u8]) -> Result<Pipeline, StateError> {
     Ok(pipeline)
 }
 
+/// Also if no entry has changed since the whole file was written.
+#[test]
+fn port_numbers_in_a_journal_count() {
+    let id = run_of(1);
+    let file = file_of(&empty(), id, None, 5);
+    let mut journal = journal::header(id);
+    Journal::put_numbers(id, numbers().iter(), NOW, &mut journal);
+    let mut saved = SavedState::parse(file).unwrap();
+    saved.take_journal(journal, Path::new("journal")).unwrap();
+    let is_port = |record: &Record| matches!(record, Record::Port(PortNo(7), "eth7"));
+    assert!(saved.records().any(|(record, _)| is_port(&record)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
