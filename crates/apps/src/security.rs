@@ -23,8 +23,8 @@
 //!
 //! **Bounds.** The records of a port are bounded: 10,000 by default, 400 KB, before the port is blocked.
 //!
-//! **Cost.** An exact-match entry at the edge for each flow, and a packet-in each half window while it lasts, or one if it is an
-//! answer: the price of detecting scans, which entries for pairs of hosts would hide.
+//! **Cost.** A packet-in and an exact-match entry at the edge for each flow: the price of detecting scans, which entries for
+//! pairs of hosts would hide.
 //!
 //! **Thread-safety.** Each switch's records have a lock, held for one record or one evaluation. Another lock guards the
 //! record of started flows.
@@ -67,8 +67,7 @@ const DROP_PRIORITY: u16 = 0xff00;
 /// The interval at which records are evaluated.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The time without a packet after which a flow is examined again. One that is no answer is also examined again after half a
-/// window.
+/// The time without a packet after which a flow is examined again.
 const FLOW_IDLE_S: u16 = 10;
 
 /// The time for which all packets from a link pass before it is checked again.
@@ -162,19 +161,6 @@ impl SecurityConfig {
         match numbers.iter().find(|(_, number)| *number == 0) {
             None => Ok(config),
             Some((name, _)) => Err(format!("--security-{name} is 0; expected at least 1")),
-        }
-    }
-
-    /// Returns the timeouts of the entry that passes a flow.
-    fn flow_timeouts(&self, blame: Blame) -> EntryOptions {
-        let half = u16::try_from(self.window.as_secs() / 2).unwrap_or(u16::MAX);
-        let idle = EntryOptions::idle(FLOW_IDLE_S);
-        match blame {
-            Blame::Answer => idle,
-            _ => EntryOptions {
-                hard_timeout: half.max(1),
-                ..idle
-            },
         }
     }
 
@@ -381,9 +367,9 @@ impl SwitchHandler for SecurityHandler {
         if self.shared.is_dropped(port, packet.eth_src()) {
             return switch.consume();
         }
-        let blame = self.note(port, &Attempt::of(packet));
+        self.note(port, &Attempt::of(packet));
         if may_get_entry(&Headers::parse(packet.data)) {
-            let options = options(self.shared.config.flow_timeouts(blame));
+            let options = options(EntryOptions::idle(FLOW_IDLE_S));
             // OpenFlow 1.0 has no second table: there, the controller receives every packet.
             let _ = switch.let_pass(Match::exact(packet), options);
         }
@@ -401,15 +387,13 @@ impl SwitchHandler for SecurityHandler {
 }
 
 impl SecurityHandler {
-    fn note(&self, port: PortId, attempt: &Attempt) -> Blame {
+    fn note(&self, port: PortId, attempt: &Attempt) {
         let config = &self.shared.config;
         let blame = self.shared.begun.lock().judge(attempt, port);
-        let counts = !matches!(blame, Blame::Answer | Blame::Nothing);
-        if counts && !config.allowed.contains(&attempt.source) {
+        if blame != Blame::Nothing && !config.allowed.contains(&attempt.source) {
             let mut record = self.record.lock();
             record.note(port.port_no, attempt, blame, config);
         }
-        blame
     }
 }
 

@@ -6,8 +6,6 @@
 //! contain which host each packet may provoke to contact which address.
 //!
 //! A packet excuses no host at its sender's own port, which may have sent it for that purpose.
-//!
-//! A flow provokes for as long as it lasts: see [`Blame::Answer`].
 
 use super::record::{Attempt, Blame, Flow};
 use std::collections::BTreeMap;
@@ -39,8 +37,6 @@ pub(super) struct Begun {
     flows: Recent<Flow>,
     provoked: Recent<(Party, Party)>,
     limit: usize,
-    /// Whether the next turn drops provocations.
-    drops_provoked: bool,
 }
 
 impl Begun {
@@ -50,7 +46,6 @@ impl Begun {
             flows: Recent::new(),
             provoked: Recent::new(),
             limit,
-            drops_provoked: false,
         }
     }
 
@@ -58,7 +53,7 @@ impl Begun {
     /// provocations.
     pub fn judge(&mut self, attempt: &Attempt, at: PortId) -> Blame {
         if attempt.flow.is_some_and(|flow| self.is_answer(&flow)) {
-            return Blame::Answer;
+            return Blame::Nothing;
         }
         // Answers provoke no further packets: they would excuse a host that sweeps the same addresses again.
         let is_answer = self.is_provoked(attempt.sender.map(Party::Address), attempt, at);
@@ -136,14 +131,10 @@ impl Begun {
         }
     }
 
-    /// Starts a new half of the window, and drops the half before the previous one. Provocations last twice as long: a flow is
-    /// examined again only after half a window, and its receiver responds to the last packet later.
+    /// Starts a new half of the window, and drops the half before the previous one.
     pub fn turn(&mut self) {
         self.flows.turn();
-        if self.drops_provoked {
-            self.provoked.turn();
-        }
-        self.drops_provoked = !self.drops_provoked;
+        self.provoked.turn();
     }
 
     /// Returns the number of records.
@@ -260,12 +251,9 @@ mod tests {
         let mut begun = Begun::new(100);
         for attacker in [1, 1, 2, 1] {
             begun.judge(&ping(attacker), at(attacker as u32));
-            for _ in 0..2 {
-                begun.turn();
-                assert_eq!(begun.judge(&request, at(3)), Blame::Nothing, "{attacker}");
-            }
+            begun.turn();
+            assert_eq!(begun.judge(&request, at(3)), Blame::Nothing, "{attacker}");
         }
-        begun.turn();
         begun.turn();
         assert_eq!(begun.judge(&request, at(3)), Blame::All);
     }

@@ -40,12 +40,7 @@ pub(super) struct Flow {
 /// The part of a packet that counts against its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// Nothing, since the packet answers a flow.
-    ///
-    /// All other flows are examined again and again while they last, so that answers to them and traffic that they provoke are
-    /// known as such.
-    Answer,
-    /// Nothing, since the packet was provoked, or is forwarded.
+    /// Nothing, since the packet was provoked.
     Nothing,
     /// The flow and the port. The destination does not count, since it has contacted the sender before.
     AllButDestination,
