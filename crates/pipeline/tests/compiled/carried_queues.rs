@@ -1,9 +1,9 @@
 //! Queues that entries choose for later tables, groups and action sets are carried out compiled.
 
+use crate::carried_sets::change_and_send;
 use crate::support::changes;
 use crate::support::choices::Choices;
 use crate::support::differential::{Comparison, ComparisonConfig};
-use crate::support::frames;
 use urtica_wire::{
     Action, Field, FlowMod, FlowModCommand, GroupMod, GroupModCommand, Instruction, Match,
     OxmField, PortNo,
@@ -222,20 +222,7 @@ fn any_carried_queues_agree_with_the_plain_form() {
     for seed in 0..40 {
         let mut choices = Choices::from_seed(seed);
         let mut comparison = comparison(&[]);
-        for _ in 0..60 {
-            for _ in 0..1 + choices.below(6) {
-                // A refused flow mod changes nothing, in all pipelines.
-                let _ = comparison.flow_mod(&any_entry(&mut choices));
-            }
-            if choices.is_in(20) {
-                comparison.group_mod(&changes::group_mod(&mut choices));
-            }
-            let port = |choices: &mut Choices| PortNo(1 + choices.below(3) as u32);
-            let burst: Vec<_> = (0..16)
-                .map(|_| (port(&mut choices), frames::frame(&mut choices)))
-                .collect();
-            comparison.send(&burst);
-        }
+        change_and_send(&mut comparison, &mut choices, any_entry);
         comparison.compare_counters();
         compared += comparison.compared;
         punted += comparison.punted;

@@ -248,6 +248,28 @@ fn any_entry(choices: &mut Choices) -> FlowMod<'static> {
     }
 }
 
+/// Draws changes of entries and groups, and packets between them.
+pub fn change_and_send(
+    comparison: &mut Comparison,
+    choices: &mut Choices,
+    any_entry: impl Fn(&mut Choices) -> FlowMod<'static>,
+) {
+    for _ in 0..60 {
+        for _ in 0..1 + choices.below(6) {
+            // A refused flow mod changes nothing, in all pipelines.
+            let _ = comparison.flow_mod(&any_entry(choices));
+        }
+        if choices.is_in(20) {
+            comparison.group_mod(&changes::group_mod(choices));
+        }
+        let port = |choices: &mut Choices| PortNo(1 + choices.below(3) as u32);
+        let burst: Vec<_> = (0..16)
+            .map(|_| (port(choices), frames::frame(choices)))
+            .collect();
+        comparison.send(&burst);
+    }
+}
+
 #[test]
 fn any_carried_sets_agree_with_the_plain_form() {
     let (mut compared, mut punted) = (0, 0);
@@ -255,24 +277,7 @@ fn any_carried_sets_agree_with_the_plain_form() {
         let mut choices = Choices::from_seed(seed);
         let mut comparison = Comparison::new(ComparisonConfig::default());
         comparison.set_misses_punt(seed % 2 == 0);
-        for _ in 0..60 {
-            for _ in 0..1 + choices.below(6) {
-                // A refused flow mod changes nothing, in all pipelines.
-                let _ = comparison.flow_mod(&any_entry(&mut choices));
-            }
-            if choices.is_in(20) {
-                comparison.group_mod(&changes::group_mod(&mut choices));
-            }
-            let burst: Vec<_> = (0..16)
-                .map(|_| {
-                    (
-                        PortNo(1 + choices.below(3) as u32),
-                        frames::frame(&mut choices),
-                    )
-                })
-                .collect();
-            comparison.send(&burst);
-        }
+        change_and_send(&mut comparison, &mut choices, any_entry);
         comparison.compare_counters();
         compared += comparison.compared;
         punted += comparison.punted;
