@@ -19,7 +19,7 @@ pub(crate) use closing::{Close, contain};
 use closing::{drop_contained, panic_of};
 pub(crate) use holding::Resumption;
 use joined::Joined;
-pub(crate) use reading::{Awaited, BUFFER_BYTES, Ready};
+pub(crate) use reading::{Awaited, BUFFER_BYTES, Interest, Ready};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub(crate) struct Connection<C = Stream> {
     pub token: Token,
     /// Called before a switch joins, if certificates decide.
     pub admission: Option<Admission>,
+    /// What its shard's poller watches the socket for; `None` if it is in none.
+    pub watched: Option<Interest>,
     session: Session,
     /// Whether the peer has sent its features reply, and was admitted.
     is_identified: bool,
@@ -78,6 +80,7 @@ impl<C: Channel> Connection<C> {
             transport: Transport::new(channel),
             token,
             admission: None,
+            watched: None,
             session: Session::new(config, peer, now),
             is_identified: false,
             switch: None,

@@ -14,7 +14,7 @@
 
 use crate::KernelHalves;
 use crate::batch::{BatchContext, whole_seconds};
-use crate::connection::{Awaited, BUFFER_BYTES, Close, Connection, Ready, contain};
+use crate::connection::{Awaited, BUFFER_BYTES, Close, Connection, Interest, Ready, contain};
 use crate::connection_queue::ConnectionQueue;
 use crate::input_ring::{InputRing, RingEntry};
 use crate::kernel_half::Threshold;
@@ -224,10 +224,9 @@ impl Shard {
             return;
         };
         let connection = &mut self.connections[key];
-        let watched = interest(connection);
         let batch = &mut self.batch;
         let result = contain(|| work(connection, batch));
-        self.settle(key, watched, result);
+        self.settle(key, result);
     }
 
     /// Serves a ready socket: first sends what waits, then, when no replies do, reads.
@@ -238,10 +237,9 @@ impl Shard {
         if connection.is_auxiliary() {
             return self.serve_auxiliary(key, events);
         }
-        let watched = interest(connection);
         let (input, batch) = (&mut self.input, &mut self.batch);
         let result = contain(|| connection.serve(ready(events), input, batch));
-        self.settle(key, watched, result);
+        self.settle(key, result);
     }
 
     /// Like `serve`, for an auxiliary connection, to which its main connection lends the switch.
@@ -254,7 +252,6 @@ impl Shard {
             let without_main = self.connections[key].without_main();
             return self.close(key, &without_main);
         };
-        let (main_watched, watched) = (interest(main), interest(auxiliary));
         let (input, batch) = (&mut self.input, &mut self.batch);
         auxiliary.borrow_from(main, batch);
         let result = contain(|| auxiliary.serve(ready(events), input, batch));
@@ -263,13 +260,13 @@ impl Shard {
             Err(Close::Panic(reason)) => Err(Close::Panic(reason.clone())),
             _ => Ok(()),
         };
-        self.settle(key, watched, result);
+        self.settle(key, result);
         // After that, so that remaining output uses the connection of its request. The handler is the main one's.
-        self.settle(main_key, main_watched, panic);
+        self.settle(main_key, panic);
     }
 
     /// Makes a connection an auxiliary one of its switch's main connection; if another shard owns that, hands it over.
-    fn attach(&mut self, key: usize, watched: EventFlags) {
+    fn attach(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         if let Err(close) = connection.flush(&mut self.batch) {
             return self.close(key, &close);
@@ -285,7 +282,7 @@ impl Shard {
         }
         let attached = self.attach_to(token, key);
         let is_attached = attached.is_ok();
-        self.settle(key, watched, attached);
+        self.settle(key, attached);
         if is_attached {
             // The input that followed its announcement.
             self.serve(key, EventFlags::IN);
@@ -302,12 +299,12 @@ impl Shard {
         auxiliary.attach(main, |token| by_token.contains_key(&token), &self.batch)
     }
 
-    /// Must be called after anything was done with a connection that was watched for `watched`: closes it if that failed, and
-    /// otherwise updates the events that it is watched for.
-    fn settle(&mut self, key: usize, watched: EventFlags, result: Result<(), Close>) {
+    /// Must be called after anything was done with a connection: closes it if that failed, and otherwise updates the events that
+    /// it is watched for.
+    fn settle(&mut self, key: usize, result: Result<(), Close>) {
         match result {
             Ok(()) => {}
-            Err(Close::ToMain) => return self.attach(key, watched),
+            Err(Close::ToMain) => return self.attach(key),
             Err(Close::ByPeer) => return self.left.push(self.connections[key].token),
             Err(close) => return self.close(key, &close),
         }
@@ -322,15 +319,17 @@ impl Shard {
         if let Err(close) = settled {
             return self.close(key, &close);
         }
-        let interest = interest(connection);
-        if interest != watched {
+        let interest = connection.interest();
+        if connection.watched != Some(interest) {
             self.watch(key, interest);
         }
     }
 
-    fn watch(&mut self, key: usize, interest: EventFlags) {
-        let socket = self.connections[key].socket();
-        if let Err(error) = self.poller.modify(socket, key as u64, interest) {
+    fn watch(&mut self, key: usize, interest: Interest) {
+        let connection = &mut self.connections[key];
+        connection.watched = Some(interest);
+        let (socket, events) = (connection.socket(), events_of(interest));
+        if let Err(error) = self.poller.modify(socket, key as u64, events) {
             self.close(key, &Close::from(error));
         }
     }
@@ -396,8 +395,8 @@ impl Shard {
             }
         }
         self.commands = commands;
-        for (key, watched) in touched {
-            self.send_enqueued(key, watched);
+        for key in touched {
+            self.send_enqueued(key);
         }
         // Last, so that messages of these commands are sent before their connection moves.
         if let Some((to, share)) = give {
@@ -418,46 +417,44 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
-        let watched = interest(connection);
         let batch = &mut self.batch;
         let result = contain(|| {
             connection.follow_programs(batch)?;
             connection.flush(batch)
         });
-        self.settle(key, watched, result);
+        self.settle(key, result);
     }
 
-    /// Adds messages to the queue of a switch. If it was empty, returns the key and the events that the connection is watched
-    /// for, so that one write sends the messages of all commands.
+    /// Adds messages to the queue of a switch. If it was empty, returns the key, so that one write sends the messages of all
+    /// commands.
     fn enqueue(
         &mut self,
         key: usize,
         send: impl FnOnce(&mut Connection, &BatchContext),
-    ) -> Option<(usize, EventFlags)> {
+    ) -> Option<usize> {
         let connection = &mut self.connections[key];
-        let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
+        let was_waiting = connection.is_waiting();
         send(connection, &self.batch);
-        (!was_waiting).then_some((key, watched))
+        (!was_waiting).then_some(key)
     }
 
     /// Sends the messages enqueued for a connection whose queue was empty.
-    fn send_enqueued(&mut self, key: usize, watched: EventFlags) {
+    fn send_enqueued(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
         let result = connection.flush_backlog(&self.batch);
-        self.settle(key, watched, result);
+        self.settle(key, result);
     }
 
     fn ask_for_role(&mut self, key: usize, request: RoleRequest, asker: Asker) {
         let connection = &mut self.connections[key];
-        let watched = interest(connection);
         let batch = &mut self.batch;
         let result = contain(|| {
             connection.ask_for_role(request, asker, batch);
             connection.flush(batch)
         });
-        self.settle(key, watched, result);
+        self.settle(key, result);
     }
 
     fn adopt_all(&mut self) {
@@ -476,13 +473,15 @@ impl Shard {
             .counters
             .connections
             .add(1);
-        let connection = &self.connections[key];
+        let connection = &mut self.connections[key];
         let events = match connection.has_input() {
             true => EventFlags::IN,
             false => EventFlags::empty(),
         };
-        let interest = interest(connection);
-        match self.poller.add(connection.socket(), key as u64, interest) {
+        let interest = connection.interest();
+        connection.watched = Some(interest);
+        let (socket, watched) = (connection.socket(), events_of(interest));
+        match self.poller.add(socket, key as u64, watched) {
             Ok(()) => self.begin(key, events),
             Err(error) => self.close(key, &Close::from(error)),
         }
@@ -491,7 +490,6 @@ impl Shard {
     /// Does the work for a connection before it is ready: one of an earlier program makes its switch join.
     fn begin(&mut self, key: usize, events: EventFlags) {
         let connection = &mut self.connections[key];
-        let watched = interest(connection);
         let batch = &mut self.batch;
         let result = contain(|| {
             connection.take_up(batch);
@@ -499,7 +497,7 @@ impl Shard {
             connection.flush(batch)?;
             connection.expect_main()
         });
-        self.settle(key, watched, result);
+        self.settle(key, result);
         self.serve(key, events);
     }
 
@@ -561,7 +559,7 @@ impl Shard {
             .departures
             .add(1);
         self.poller.delete(connection.socket());
-        if let Some(wakeup) = connection.watched() {
+        if let Some(wakeup) = connection.take_wakeup() {
             self.poller.delete(wakeup);
         }
         connection
@@ -576,13 +574,12 @@ impl Shard {
             if let (true, Some(ring)) = (connection.is_lost_by_ring(), &mut self.ring) {
                 ring.find_passed();
             }
-            let watched = interest(connection);
             let batch = &mut self.batch;
             let result = contain(|| {
                 connection.handle_timeout(batch)?;
                 connection.flush(batch)
             });
-            self.settle(key, watched, result);
+            self.settle(key, result);
         }
     }
 
@@ -595,9 +592,8 @@ impl Shard {
     }
 }
 
-/// Returns the events to watch a connection for.
-fn interest(connection: &Connection) -> EventFlags {
-    let interest = connection.interest();
+/// Returns the events to watch a socket for.
+fn events_of(interest: Interest) -> EventFlags {
     let input = match interest.input {
         Awaited::Nothing => EventFlags::empty(),
         Awaited::End => EventFlags::RDHUP,

@@ -31,6 +31,14 @@ pub(crate) struct Interest {
     pub output: bool,
 }
 
+impl Interest {
+    /// Space for output alone.
+    pub const OUTPUT: Self = Self {
+        input: Awaited::Nothing,
+        output: true,
+    };
+}
+
 /// The input to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaited {
@@ -50,8 +58,8 @@ impl Connection {
     }
 
     /// Returns a descriptor that is watched for this connection in addition to the socket, and no longer needs to be.
-    pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
-        self.transport.watched()
+    pub fn take_wakeup(&mut self) -> Option<BorrowedFd<'_>> {
+        self.transport.take_wakeup()
     }
 
     /// Returns `true` if decrypted input is available, or input waits in the socket.

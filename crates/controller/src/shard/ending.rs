@@ -7,12 +7,11 @@
 
 use super::{EVENTS, STOPPED, Shard, TICK};
 use crate::batch::BatchContext;
-use crate::connection::{Close, Connection};
+use crate::connection::{Close, Connection, Interest};
 use std::io;
 use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
-use urtica_socket::EventFlags;
 
 /// The longest time for which a closed connection waits: a switch may read nothing.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -126,7 +125,7 @@ impl Shard {
         self.stop_where(|connection| !connection.is_waiting());
         for key in self.keys() {
             // No more input is read.
-            self.watch(key, EventFlags::OUT);
+            self.watch(key, Interest::OUTPUT);
         }
         while !self.connections.is_empty() && deadline.is_none_or(|until| self.batch.now < until) {
             self.next_tick = self.batch.now + TICK;

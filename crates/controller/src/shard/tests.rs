@@ -3,6 +3,7 @@
 use super::*;
 use crate::Program;
 use crate::program_list::ProgramList;
+use crate::role::Role;
 use crate::session::SessionConfig;
 use crate::stage::Tables;
 use crate::{SwitchHandler, SwitchInfo};
@@ -319,4 +320,36 @@ fn busy_switches_wake_the_shard_when_they_send_or_read() {
     }
     assert_eq!((frames, rest.len()), (sent + 1, 0));
     assert!(!bench.connection().is_waiting());
+}
+
+/// Each command for a switch may leave output that the next one of the same batch finds.
+#[test]
+fn switches_are_served_after_any_commands_of_one_batch() {
+    let commands: [fn(&Bench); 3] = [
+        |bench| bench.send(7, 1),
+        |bench| drop(bench.network.set_role(DatapathId(7), Role::Primary)),
+        |bench| {
+            let pushed = bench.shards[0].mailbox().push(Command::FollowPrograms);
+            assert!(pushed.is_ok());
+        },
+    ];
+    for (first, second) in (0..9).map(|pair| (pair / 3, pair % 3)) {
+        let mut bench = Bench::new();
+        let mut switch = bench.join(1, 7);
+        commands[first](&bench);
+        commands[second](&bench);
+        assert!(bench.shards[0].handle_commands().is_continue());
+        let mut got = Vec::new();
+        read_all(&mut switch, &mut got);
+        switch.write_all(&ECHO_REQUEST).unwrap();
+        bench.is_woken();
+        got.clear();
+        read_all(&mut switch, &mut got);
+        assert_eq!(
+            got.len(),
+            ECHO_REQUEST.len(),
+            "after commands {first} and {second}"
+        );
+        assert!(!bench.is_woken(), "after commands {first} and {second}");
+    }
 }

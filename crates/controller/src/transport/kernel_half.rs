@@ -287,7 +287,7 @@ impl<C: Channel> Transport<C> {
     }
 
     /// Returns the descriptor that is watched beside the socket; it counts as unwatched from now on.
-    pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
+    pub fn take_wakeup(&mut self) -> Option<BorrowedFd<'_>> {
         let half = self.front.kernel_half()?;
         std::mem::take(&mut half.is_watched).then(|| half.kernel.wakeup())
     }
