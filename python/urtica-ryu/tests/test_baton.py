@@ -297,6 +297,58 @@ def test_a_bounded_queue_lets_the_writer_wait(baton, log):
     assert [line for line in log if line.startswith("get")] == [f"get {number}" for number in range(5)]
 
 
+def fill(items, name, count):
+    """Has a task put items without a pause."""
+    return hub.spawn(lambda: [items.put(name) for _ in range(count)])
+
+
+@pytest.mark.parametrize("share", [None, 1, 2, 4])
+def test_writers_of_a_full_queue_take_turns(baton, share):
+    items = hub.Queue(4, share)
+    for name in "abc":
+        fill(items, name, 60)
+    read = [0] * 3
+
+    def look():
+        for _ in range(90):
+            read["abc".index(items.get())] += 1
+
+    hub.spawn(look)
+    baton.advance(0)
+    assert min(read) >= 30 - 2 * (share or 4), read
+
+
+@pytest.mark.parametrize("share", [None, 2])
+def test_each_space_of_a_queue_is_used_though_its_reader_stops(baton, share):
+    items = hub.Queue(3, share)
+    for name in "abcdef":
+        fill(items, name, 1)
+    baton.advance(0)
+    assert items.qsize() == 3
+    hub.spawn(lambda: [items.get() for _ in range(3)])
+    baton.advance(0)
+    assert items.qsize() == 3
+    assert [items.get_nowait() for _ in range(3)] == ["d", "e", "f"]
+
+
+@pytest.mark.parametrize("share", [None, 1])
+def test_killed_writers_keep_no_other_from_a_queue(baton, share):
+    items = hub.Queue(1, share)
+    tasks = [fill(items, name, 3) for name in "abcd"]
+    baton.advance(0)
+    read = []
+
+    def look():
+        for task in [tasks[1], tasks[0], None, *[None] * 4]:
+            read.append(items.get())
+            if task:
+                task.kill()
+
+    hub.spawn(look)
+    baton.advance(0)
+    assert len(read) == 7 and set(read[3:]) == {"c", "d"}
+
+
 def test_queues_without_waiting_raise_full_and_empty(baton, log):
     items = hub.Queue(1)
     items.put_nowait(1)

@@ -275,11 +275,13 @@ class Baton:
         with self.held():
             return self.wait(waits, timeout, unless)
 
-    def wake(self, waits: WaitList, count: int | None = 1) -> None:
-        """Makes the first tasks of a list ready; all if count is None. Any thread may call this."""
+    def wake(self, waits: WaitList, count: int | None = 1) -> bool:
+        """Makes the first tasks of a list ready, all if count is None; returns whether there were any. From any thread."""
         with self._mutex:
-            if waits.tasks:
+            has_tasks = bool(waits.tasks)
+            if has_tasks:
                 self._wake(waits, count)
+            return has_tasks
 
     def sleep(self, seconds: float) -> None:
         """Parks the calling task for this time; with 0 it runs again after those that are ready."""

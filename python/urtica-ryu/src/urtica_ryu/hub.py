@@ -239,14 +239,24 @@ class BoundedSemaphore(Semaphore):
 
 
 class Queue:
-    """A queue that tasks wait at. maxsize None, 0 or less: without a bound."""
+    """A queue that tasks wait at. maxsize None, 0 or less: without a bound.
 
-    def __init__(self, maxsize: int | None = None):
+    Of the tasks that wait for space, one at a time is woken, in order. A task that has put `share` items in a row waits behind
+    them, so that one that always has items does not keep the queue full for the others.
+    """
+
+    def __init__(self, maxsize: int | None = None, share: int | None = None):
         self.maxsize = maxsize
+        self.share = share
         self._baton = _baton
         self._items: deque[Any] = deque()
         self._getters = WaitList()
         self._putters = WaitList()
+        # Whether a task has been woken from `_putters` and has not run since.
+        self._is_putter_woken = False
+        # The task that has put last, and how many items in a row.
+        self._last_putter: Task | None = None
+        self._in_a_row = 0
 
     def qsize(self) -> int:
         """Returns the number of items."""
@@ -264,8 +274,12 @@ class Queue:
         """Appends an item; waits for space."""
         if self.full():
             self._wait_for_space(block, timeout)
+        elif self.share is not None:
+            self._wait_for_turn(self.share)
         self._items.append(item)
         self._baton.wake(self._getters)
+        if not self.full():
+            self._wake_putter()
 
     def _wait_for_space(self, block: bool, timeout: float | None) -> None:
         deadline = _Deadline(self._baton, timeout)
@@ -273,7 +287,29 @@ class Queue:
             left = deadline.left()
             if not block or left == 0:
                 raise QueueFull
-            self._baton.wait(self._putters, left, unless=lambda: not self.full())
+            self._wait_as_putter(left, lambda: not self.full())
+
+    def _wait_for_turn(self, share: int) -> None:
+        putter = self._baton.current()
+        if putter is not self._last_putter:
+            self._last_putter, self._in_a_row = putter, 0
+        elif self._in_a_row >= share and (self._putters.tasks or self._is_putter_woken):
+            self._in_a_row = 0
+            # Each wakes the next after its item.
+            self._wake_putter()
+            self._wait_as_putter(None, None)
+            self._wait_for_space(True, None)
+        self._in_a_row += 1
+
+    def _wait_as_putter(self, timeout: float | None, unless: Callable[[], bool] | None) -> None:
+        try:
+            self._baton.wait(self._putters, timeout, unless)
+        finally:
+            self._is_putter_woken = False
+
+    def _wake_putter(self) -> None:
+        if self._putters.tasks and not self._is_putter_woken:
+            self._is_putter_woken = self._baton.wake(self._putters)
 
     def push(self, item: Any) -> None:
         """Appends an item, also above the bound."""
@@ -289,7 +325,8 @@ class Queue:
         if not self._items:
             self._wait_for_item(block, timeout)
         item = self._items.popleft()
-        self._baton.wake(self._putters)
+        if not self.full():
+            self._wake_putter()
         return item
 
     def _wait_for_item(self, block: bool, timeout: float | None) -> None:

@@ -23,6 +23,9 @@ SERVICE_BRICKS: dict[str, RyuApp] = {}
 #: The number of events that wait for an application; then what reads from switches waits.
 MAX_EVENTS = 128
 
+#: The number of events in a row from one switch while others wait for space.
+_SHARE = MAX_EVENTS // 2
+
 #: Those of methods without the decorator.
 _NO_CALLERS: dict[Any, Any] = {}
 
@@ -92,7 +95,7 @@ class RyuApp:
         self.observers: dict[Any, dict[str, set[str]]] = {}
         self.threads: list[hub.HubThread] = []
         self.main_thread: hub.HubThread | None = None
-        self.events = hub.Queue(MAX_EVENTS)
+        self.events = hub.Queue(MAX_EVENTS, _SHARE)
         self.logger = logging.getLogger(getattr(type(self), "LOGGER_NAME", self.name))
         self.CONF = cfg.CONF
         self.is_active = True
