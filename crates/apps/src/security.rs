@@ -21,15 +21,22 @@
 //! **Windows.** Records cover the current half of the window and the previous one. So a limit applies to a time between half
 //! the window and the whole.
 //!
-//! **Bounds.** The records of a port are bounded: 10,000 by default, 400 KB, before the port is blocked.
+//! **Lasting flows.** An entry hides the packets of its flow, which may provoke traffic for as long as the flow lasts. So the
+//! entry expires after half a window, unless the flow answers another one, and the next packet is checked again. A flow that
+//! is still known at its port counts as nothing then. Flows and provocations are known for three to four half windows after
+//! their last check (`known.rs`).
 //!
-//! **Cost.** A packet-in and an exact-match entry at the edge for each flow: the price of detecting scans, which entries for
-//! pairs of hosts would hide.
+//! **Bounds.** The records of a port are bounded: 10,000 by default, 400 KB, before the port is blocked. So are its known
+//! flows, 10,000 by default: the entries of further ones expire only if they are idle.
+//!
+//! **Cost.** An exact-match entry at the edge for each flow, and a packet-in for each half window in which it lasts, or a single
+//! packet-in if it is an answer: the price of detecting scans, which entries for pairs of hosts would hide.
 //!
 //! **Thread-safety.** Each switch's records have a lock, held for one record or one evaluation. Another lock guards the
 //! record of started flows.
 
 mod begun;
+mod known;
 mod ports;
 mod record;
 
@@ -42,7 +49,7 @@ use parking_lot::Mutex;
 use ports::Ports;
 use record::{Attempt, Blame, SwitchRecord};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_controller::{
     Background, EntryOptions, Network, Program, RequestError, Stage, Switch, SwitchHandler,
@@ -51,7 +58,6 @@ use urtica_controller::{
 use urtica_services::{Discovery, is_provisioned};
 use urtica_state::Snapshot;
 use urtica_topology::PortId;
-use urtica_wire::packet::{Headers, ether_type, ip_proto};
 use urtica_wire::{
     DatapathId, FlowMod, FlowModCommand, MacAddr, Match, Message, PacketIn, PortNo, PortStatus,
     Version,
@@ -67,8 +73,13 @@ const DROP_PRIORITY: u16 = 0xff00;
 /// The interval at which records are evaluated.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The time without a packet after which a flow is examined again.
+/// The time without a packet after which a flow's entry expires.
 const FLOW_IDLE_S: u16 = 10;
+
+/// The minimum time after which a flow is checked again. A flow stays known for three times as long, that is until the entry has
+/// expired and the flow has paused for [`FLOW_IDLE_S`].
+const MIN_RECHECK: Duration = Duration::from_secs(5);
+const _: () = assert!(2 * MIN_RECHECK.as_secs() >= FLOW_IDLE_S as u64);
 
 /// The time for which all packets from a link pass before it is checked again.
 const LINK_PASS_S: u16 = 10;
@@ -164,6 +175,24 @@ impl SecurityConfig {
         }
     }
 
+    /// Returns the time after which a flow that answers no other is checked again: half the window, or more if that is short.
+    fn recheck_interval(&self) -> Duration {
+        MIN_RECHECK.max(self.window / 2)
+    }
+
+    /// Returns the timeouts of an entry that passes a flow.
+    fn flow_timeouts(&self, is_rechecked: bool) -> EntryOptions {
+        let interval = self.recheck_interval().as_secs();
+        let hard_timeout = match is_rechecked {
+            true => u16::try_from(interval).unwrap_or(u16::MAX),
+            false => 0,
+        };
+        EntryOptions {
+            hard_timeout,
+            ..options(EntryOptions::idle(FLOW_IDLE_S))
+        }
+    }
+
     /// Returns the number of records of one port above which its sources count as forged.
     fn max_notes_per_port(&self) -> usize {
         let limits = [self.max_ports, self.max_destinations, self.max_flows];
@@ -208,8 +237,9 @@ struct Shared {
     dropped: Snapshot<DropList>,
     /// The unsent blocks, whose switch does not keep up.
     untold: Mutex<BTreeSet<(PortId, Option<MacAddr>)>>,
-    /// The records of switches; their handlers own them.
-    records: Mutex<BTreeMap<DatapathId, Weak<Mutex<SwitchRecord>>>>,
+    /// The records of switches, which their handlers share. Those of a disconnected switch stay until they expire, so that its
+    /// flows are known when it reconnects.
+    records: Mutex<BTreeMap<DatapathId, Arc<Mutex<SwitchRecord>>>>,
     begun: Mutex<Begun>,
 }
 
@@ -367,9 +397,10 @@ impl SwitchHandler for SecurityHandler {
         if self.shared.is_dropped(port, packet.eth_src()) {
             return switch.consume();
         }
-        self.note(port, &Attempt::of(packet));
-        if may_get_entry(&Headers::parse(packet.data)) {
-            let options = options(EntryOptions::idle(FLOW_IDLE_S));
+        let attempt = Attempt::of(packet);
+        let is_rechecked = self.note(port, &attempt);
+        if attempt.may_get_entry {
+            let options = self.shared.config.flow_timeouts(is_rechecked);
             // OpenFlow 1.0 has no second table: there, the controller receives every packet.
             let _ = switch.let_pass(Match::exact(packet), options);
         }
@@ -387,38 +418,30 @@ impl SwitchHandler for SecurityHandler {
 }
 
 impl SecurityHandler {
-    fn note(&self, port: PortId, attempt: &Attempt) {
+    /// Records a packet. Returns `true` if its flow has to be checked again while it lasts.
+    fn note(&self, port: PortId, attempt: &Attempt) -> bool {
         let config = &self.shared.config;
         let blame = self.shared.begun.lock().judge(attempt, port);
-        if blame != Blame::Nothing && !config.allowed.contains(&attempt.source) {
-            let mut record = self.record.lock();
-            record.note(port.port_no, attempt, blame, config);
+        if blame == Blame::Answer || config.allowed.contains(&attempt.source) {
+            return blame != Blame::Answer;
         }
+        let mut record = self.record.lock();
+        record.note(port.port_no, attempt, blame, config)
     }
 }
 
 impl Shared {
     /// Returns the records of a switch, which its handlers share, including that of a connection which replaces another.
     fn record(&self, switch: DatapathId) -> Arc<Mutex<SwitchRecord>> {
-        let mut records = self.records.lock();
-        let known = records.get(&switch).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            let new = Arc::default();
-            records.insert(switch, Arc::downgrade(&new));
-            new
-        })
+        Arc::clone(self.records.lock().entry(switch).or_default())
     }
 
-    /// Returns the records of connected switches, and drops the others.
+    /// Returns the records of connected switches.
     fn live_records(&self) -> Vec<(DatapathId, Arc<Mutex<SwitchRecord>>)> {
-        let mut live = Vec::new();
-        self.records.lock().retain(|switch, record| {
-            let record = record.upgrade();
-            let is_live = record.is_some();
-            live.extend(record.map(|record| (*switch, record)));
-            is_live
-        });
-        live
+        let records = self.records.lock();
+        let live = records.iter().filter(|(_, record)| is_shared(record));
+        live.map(|(switch, record)| (*switch, Arc::clone(record)))
+            .collect()
     }
 
     fn is_dropped(&self, port: PortId, source: MacAddr) -> bool {
@@ -429,7 +452,8 @@ impl Shared {
     /// Evaluates the records at each tick.
     async fn evaluate(self: Arc<Self>, background: Background) {
         let started = background.now();
-        let mut turned = started;
+        let mut half_windows = Every::new(self.config.window / 2, started);
+        let mut rechecks = Every::new(self.config.recheck_interval(), started);
         loop {
             background.sleep(TICK).await;
             let now = background.now();
@@ -440,9 +464,11 @@ impl Shared {
             self.tell_again(network, now);
             self.drop_offenders(network, is_settled, now);
             self.let_in_again(now);
-            if now.saturating_duration_since(turned) >= self.config.window / 2 {
-                turned = now;
+            if half_windows.is_due(now) {
                 self.turn();
+            }
+            if rechecks.is_due(now) {
+                self.forget_flows();
             }
         }
     }
@@ -561,22 +587,49 @@ impl Shared {
 
     /// Starts a new half of the window in all records.
     fn turn(&self) {
-        for (_, record) in self.live_records() {
+        for record in self.records.lock().values() {
             record.lock().turn();
         }
+    }
+
+    /// Forgets the flows that were not checked for a while, and disconnected switches without records.
+    fn forget_flows(&self) {
+        self.records.lock().retain(|_, record| {
+            let mut flows = record.lock();
+            flows.forget_flows();
+            flows.len() > 0 || is_shared(record)
+        });
         self.begun.lock().turn();
     }
 }
 
-/// Returns `true` if an entry can distinguish a packet's flow from others: without ports, as in fragments, an entry would
-/// pass all packets between the two hosts uninspected.
-fn may_get_entry(headers: &Headers) -> bool {
-    let is_ip = matches!(headers.eth_type, Some(ether_type::IPV4 | ether_type::IPV6));
-    let has_ports = matches!(
-        headers.ip_proto,
-        Some(ip_proto::TCP | ip_proto::UDP | ip_proto::SCTP)
-    );
-    is_ip && headers.ip_proto.is_some() && (!has_ports || headers.dst_port.is_some())
+/// Returns `true` if a handler has these records, so that their switch is connected.
+fn is_shared(record: &Arc<Mutex<SwitchRecord>>) -> bool {
+    Arc::strong_count(record) > 1
+}
+
+/// A repeated interval.
+struct Every {
+    interval: Duration,
+    last: Instant,
+}
+
+impl Every {
+    fn new(interval: Duration, now: Instant) -> Self {
+        Self {
+            interval,
+            last: now,
+        }
+    }
+
+    /// Returns `true`, and starts the next interval, if the present one is over.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = now.saturating_duration_since(self.last) >= self.interval;
+        if is_due {
+            self.last = now;
+        }
+        is_due
+    }
 }
 
 /// Passes all packets from a link: they were inspected where they entered the network.

@@ -6,9 +6,12 @@
 //! contain which host each packet may provoke to contact which address.
 //!
 //! A packet excuses no host at its sender's own port, which may have sent it for that purpose.
+//!
+//! A flow provokes traffic for as long as it lasts. So its entry expires after half a window, and the next packet renews its
+//! provocations. The entry of an answer, which provokes nothing, does not expire then.
 
+use super::known::Known;
 use super::record::{Attempt, Blame, Flow};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use urtica_topology::PortId;
 use urtica_wire::MacAddr;
@@ -34,8 +37,8 @@ impl Party {
 /// The flows that were started recently, and the provocations (a party, and the one that it may contact), with the ports of
 /// the initiators.
 pub(super) struct Begun {
-    flows: Recent<Flow>,
-    provoked: Recent<(Party, Party)>,
+    flows: Known<Flow, PortId>,
+    provoked: Known<(Party, Party), PortId>,
     limit: usize,
 }
 
@@ -43,8 +46,8 @@ impl Begun {
     /// Creates a record of at most `limit` flows, and as many provocations.
     pub fn new(limit: usize) -> Self {
         Self {
-            flows: Recent::new(),
-            provoked: Recent::new(),
+            flows: Known::default(),
+            provoked: Known::default(),
             limit,
         }
     }
@@ -53,7 +56,7 @@ impl Begun {
     /// provocations.
     pub fn judge(&mut self, attempt: &Attempt, at: PortId) -> Blame {
         if attempt.flow.is_some_and(|flow| self.is_answer(&flow)) {
-            return Blame::Nothing;
+            return Blame::Answer;
         }
         // Answers provoke no further packets: they would excuse a host that sweeps the same addresses again.
         let is_answer = self.is_provoked(attempt.sender.map(Party::Address), attempt, at);
@@ -98,12 +101,12 @@ impl Begun {
 
     /// Returns `true` if a flow was started at another switch port, so that a router forwards it.
     fn is_forwarded(&self, flow: &Flow, at: PortId) -> bool {
-        self.flows.port(flow).is_some_and(|port| port != at)
+        self.flows.get(flow).is_some_and(|port| port != at)
     }
 
     /// Returns `true` if the sender was provoked, under the name `own`, to contact the receiver.
     fn is_provoked(&self, own: Option<Party>, attempt: &Attempt, at: PortId) -> bool {
-        let port = own.and_then(|own| self.provoked.port(&(own, contacted(attempt))));
+        let port = own.and_then(|own| self.provoked.get(&(own, contacted(attempt))));
         port.is_some_and(|port| port != at)
     }
 
@@ -131,7 +134,7 @@ impl Begun {
         }
     }
 
-    /// Starts a new half of the window, and drops the half before the previous one.
+    /// Forgets the flows that were not checked for a while, and their provocations.
     pub fn turn(&mut self) {
         self.flows.turn();
         self.provoked.turn();
@@ -148,51 +151,6 @@ fn contacted(attempt: &Attempt) -> Party {
     match attempt.destination {
         Some(address) => Party::Address(address),
         None => Party::Mac(attempt.receiver),
-    }
-}
-
-/// Events with their ports, in the current and in the previous half of the window; the halves are disjoint.
-struct Recent<T> {
-    now: BTreeMap<T, PortId>,
-    before: BTreeMap<T, PortId>,
-}
-
-impl<T: Ord> Recent<T> {
-    fn new() -> Self {
-        Self {
-            now: BTreeMap::new(),
-            before: BTreeMap::new(),
-        }
-    }
-
-    /// Adds an event, unless the limit is already reached. One that happens again keeps its port, and lasts for another window.
-    fn note(&mut self, thing: T, at: PortId, limit: usize) {
-        let known = self.before.remove(&thing);
-        if known.is_some() || self.len() < limit {
-            self.now.entry(thing).or_insert(known.unwrap_or(at));
-        }
-    }
-
-    fn port(&self, thing: &T) -> Option<PortId> {
-        self.now.get(thing).or(self.before.get(thing)).copied()
-    }
-
-    fn contains(&self, thing: &T) -> bool {
-        self.port(thing).is_some()
-    }
-
-    /// Returns `true` if there is an event from `first` to `last`.
-    fn has_between(&self, first: &T, last: &T) -> bool {
-        let has = |things: &BTreeMap<T, PortId>| things.range(first..=last).next().is_some();
-        has(&self.now) || has(&self.before)
-    }
-
-    fn len(&self) -> usize {
-        self.now.len() + self.before.len()
-    }
-
-    fn turn(&mut self) {
-        self.before = std::mem::take(&mut self.now);
     }
 }
 
@@ -251,29 +209,13 @@ mod tests {
         let mut begun = Begun::new(100);
         for attacker in [1, 1, 2, 1] {
             begun.judge(&ping(attacker), at(attacker as u32));
-            begun.turn();
-            assert_eq!(begun.judge(&request, at(3)), Blame::Nothing, "{attacker}");
+            // The flow's entry hides its packets for one turn; the last one provokes requests for some time.
+            for _ in 0..3 {
+                begun.turn();
+                assert_eq!(begun.judge(&request, at(3)), Blame::Nothing, "{attacker}");
+            }
         }
         begun.turn();
         assert_eq!(begun.judge(&request, at(3)), Blame::All);
-    }
-
-    #[test]
-    fn repeated_events_last_for_another_window() {
-        let at = |port| PortId::new(DatapathId(1), PortNo(port));
-        let mut recent = Recent::new();
-        recent.note("often", at(1), 2);
-        recent.note("once", at(1), 2);
-        for _ in 0..3 {
-            recent.turn();
-            recent.note("often", at(2), 2);
-            recent.note("further", at(2), recent.len());
-        }
-        assert_eq!(recent.port(&"often"), Some(at(1)));
-        assert!(!recent.contains(&"once") && !recent.contains(&"further"));
-        recent.turn();
-        assert!(recent.contains(&"often"));
-        recent.turn();
-        assert_eq!(recent.len(), 0);
     }
 }

@@ -1,11 +1,12 @@
 //! Records of the recent activity of sources, in bounded memory.
 
 use super::SecurityConfig;
+use super::known::Known;
 use super::ports::Side;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
-use urtica_wire::packet::{Headers, arp, ip_proto};
+use urtica_wire::packet::{Headers, arp, ether_type, ip_proto};
 use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
 
 /// The properties of a packet that may start a flow.
@@ -22,6 +23,8 @@ pub(super) struct Attempt {
     pub flow: Option<Flow>,
     /// Whether the packet belongs to ARP or neighbour discovery.
     pub is_neighbour: bool,
+    /// Whether an entry can pass the packet's flow.
+    pub may_get_entry: bool,
     /// A digest of all fields that an entry for the flow matches.
     id: u64,
 }
@@ -40,7 +43,9 @@ pub(super) struct Flow {
 /// The part of a packet that counts against its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// Nothing, since the packet was provoked.
+    /// Nothing, since the packet answers a flow. All other flows are checked again while they last.
+    Answer,
+    /// Nothing, since the packet was provoked, or is forwarded.
     Nothing,
     /// The flow and the port. The destination does not count, since it has contacted the sender before.
     AllButDestination,
@@ -66,6 +71,7 @@ impl Attempt {
             destination,
             flow: flow.filter(|_| target.is_none()),
             is_neighbour: headers.arp.is_some() || headers.nd_target.is_some(),
+            may_get_entry: may_get_entry(&headers),
             id: digest(packet),
         }
     }
@@ -84,6 +90,17 @@ impl Flow {
             dst_port: port(headers.dst_port),
         })
     }
+}
+
+/// Returns `true` if an entry can distinguish a packet's flow from others: without ports, as in fragments, an entry would
+/// pass all packets between the two hosts uninspected.
+fn may_get_entry(headers: &Headers) -> bool {
+    let is_ip = matches!(headers.eth_type, Some(ether_type::IPV4 | ether_type::IPV6));
+    let has_ports = matches!(
+        headers.ip_proto,
+        Some(ip_proto::TCP | ip_proto::UDP | ip_proto::SCTP)
+    );
+    is_ip && headers.ip_proto.is_some() && (!has_ports || headers.dst_port.is_some())
 }
 
 /// Returns the address that an ARP packet requests; `None` for an announcement.
@@ -206,14 +223,31 @@ impl Source {
 #[derive(Default)]
 struct PortRecord {
     sources: BTreeMap<MacAddr, Source>,
-    /// The total number of records.
+    /// The total number of records of the sources.
     notes: usize,
     /// Whether the maximum was reached.
     is_full: bool,
+    /// The flows that were checked, as digests with their sources. They do not count again while they last.
+    lasting: Known<(MacAddr, u64)>,
 }
 
 impl PortRecord {
-    fn note(&mut self, attempt: &Attempt, blame: Blame, config: &SecurityConfig) {
+    /// Records a packet, unless its flow continues. Returns `true` if the flow is remembered, so that it does not count when it
+    /// is checked again.
+    fn note(&mut self, attempt: &Attempt, blame: Blame, config: &SecurityConfig) -> bool {
+        let flow = (attempt.source, attempt.id);
+        let continues = attempt.may_get_entry && self.lasting.contains(&flow);
+        if !continues && !matches!(blame, Blame::Answer | Blame::Nothing) {
+            self.count(attempt, blame, config);
+        }
+        let limit = match self.is_full {
+            true => 0,
+            false => config.max_notes_per_port(),
+        };
+        attempt.may_get_entry && self.lasting.note(flow, (), limit)
+    }
+
+    fn count(&mut self, attempt: &Attempt, blame: Blame, config: &SecurityConfig) {
         let is_new = !self.sources.contains_key(&attempt.source);
         self.is_full |= self.notes >= config.max_notes_per_port();
         self.is_full |= is_new && self.sources.len() >= config.max_sources;
@@ -232,6 +266,34 @@ impl PortRecord {
         self.sources.retain(is_kept);
         self.notes = self.sources.values().map(Source::len).sum();
     }
+
+    /// Removes the sources that exceed a limit, with their flows, and returns them.
+    fn take_offenders(&mut self, config: &SecurityConfig) -> BTreeMap<MacAddr, Offence> {
+        let mut offenders = BTreeMap::new();
+        self.retain(|mac, source| {
+            let offence = source.offence(config);
+            offenders.extend(offence.map(|offence| (*mac, offence)));
+            offence.is_none()
+        });
+        if !offenders.is_empty() {
+            self.lasting
+                .retain(|(source, _)| !offenders.contains_key(source));
+        }
+        offenders
+    }
+
+    /// Starts a new half of the window, and drops the half before the previous one.
+    fn turn(&mut self) {
+        self.retain(|_, source| {
+            source.turn();
+            source.len() > 0
+        });
+        self.is_full &= !self.sources.is_empty();
+    }
+
+    fn len(&self) -> usize {
+        self.notes + self.lasting.len()
+    }
 }
 
 /// The records of the sources at a switch's ports.
@@ -239,15 +301,16 @@ impl PortRecord {
 pub(super) struct SwitchRecord(BTreeMap<PortNo, PortRecord>);
 
 impl SwitchRecord {
+    /// Records a packet, unless its flow continues. Returns `true` if the flow is remembered while it lasts.
     pub fn note(
         &mut self,
         port_no: PortNo,
         attempt: &Attempt,
         blame: Blame,
         config: &SecurityConfig,
-    ) {
+    ) -> bool {
         let port = self.0.entry(port_no).or_default();
-        port.note(attempt, blame, config);
+        port.note(attempt, blame, config)
     }
 
     /// Returns the offences, by port and, unless it is the whole port's, by address, and clears the offenders' records.
@@ -268,31 +331,26 @@ impl SwitchRecord {
                 *port = PortRecord::default();
                 offences.push((port_no, None, Offence::Spoofing));
             }
-            port.retain(|mac, source| match source.offence(config) {
-                None => true,
-                Some(offence) => {
-                    offences.push((port_no, Some(*mac), offence));
-                    false
-                }
-            });
+            let offenders = port.take_offenders(config).into_iter();
+            offences.extend(offenders.map(|(mac, offence)| (port_no, Some(mac), offence)));
         }
         offences
     }
 
     /// Starts a new half of the window, and drops the half before the previous one.
     pub fn turn(&mut self) {
-        for port in self.0.values_mut() {
-            port.retain(|_, source| {
-                source.turn();
-                source.len() > 0
-            });
-        }
-        self.0.retain(|_, port| !port.sources.is_empty());
+        self.0.values_mut().for_each(PortRecord::turn);
+        self.0.retain(|_, port| port.len() > 0);
+    }
+
+    /// Forgets the flows that were not checked for a while.
+    pub fn forget_flows(&mut self) {
+        self.0.values_mut().for_each(|port| port.lasting.turn());
     }
 
     /// Returns the number of records.
     pub fn len(&self) -> usize {
-        self.0.values().map(|port| port.notes).sum()
+        self.0.values().map(PortRecord::len).sum()
     }
 }
 
@@ -317,6 +375,7 @@ mod tests {
             destination: Some(flow.dst),
             flow: Some(flow),
             is_neighbour: false,
+            may_get_entry: true,
             id: hasher.finish(),
         }
     }
@@ -352,7 +411,7 @@ mod tests {
                 &config,
             );
         }
-        assert!(record.len() <= config.max_notes_per_port() + 3);
+        assert!(record.len() <= 2 * config.max_notes_per_port() + 3);
         let offences = record.take_offences(&config, |_| Side::Edge);
         assert_eq!(offences, [(PortNo(1), None, Offence::Spoofing)]);
         assert_eq!(record.len(), 0);
@@ -386,5 +445,39 @@ mod tests {
             assert_eq!(offences, [(PortNo(1), scanner, Offence::PortScan)]);
             assert_eq!(record.len(), 0);
         }
+    }
+
+    #[test]
+    fn lasting_flows_count_once_at_each_port() {
+        let config = SecurityConfig::default();
+        let mut record = SwitchRecord::default();
+        let flow = attempt(1, [10, 0, 0, 9], (4000, 80));
+        for port_no in [1, 2] {
+            assert!(record.note(PortNo(port_no), &flow, Blame::All, &config));
+        }
+        let counted = record.len();
+        assert_eq!(counted, 2 * 4);
+        for _ in 0..10 {
+            record.turn();
+            record.forget_flows();
+            assert!(record.note(PortNo(1), &flow, Blame::All, &config));
+        }
+        // Only the flow at the first port is left.
+        assert_eq!(record.len(), 1);
+    }
+
+    #[test]
+    fn lasting_flows_of_a_port_are_bounded() {
+        let config = SecurityConfig::default();
+        let mut record = SwitchRecord::default();
+        let flow = |number: u32| attempt(1, number.to_be_bytes(), (4000, 80));
+        let limit = config.max_notes_per_port() as u32;
+        for number in 0..2 * limit {
+            let is_known = record.note(PortNo(1), &flow(number), Blame::Nothing, &config);
+            assert_eq!(is_known, number < limit, "{number}");
+        }
+        assert_eq!(record.len(), limit as usize);
+        assert!(record.note(PortNo(1), &flow(0), Blame::All, &config));
+        assert_eq!(record.len(), limit as usize);
     }
 }

@@ -8,6 +8,7 @@ mod full_tables;
 mod fussy;
 mod global;
 mod l3;
+mod lasting_flows;
 mod learning;
 mod liars;
 mod neighbours;

@@ -17,7 +17,7 @@ use urtica_wire::packet::{
 use urtica_wire::{DatapathId, MacAddr, Message, PortNo, Version};
 
 /// Starts a network with the services, security, and routing.
-fn watched(spec: &str, config: SecurityConfig) -> (Net, Security) {
+pub fn watched(spec: &str, config: SecurityConfig) -> (Net, Security) {
     watched_with(SessionConfig::default(), spec, config)
 }
 
@@ -67,7 +67,7 @@ fn packet(src: u32, dst: u32, proto: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Builds a TCP segment from one host's port to another's. A sender's IP address has its number; `mac` is its MAC address.
-fn segment(
+pub fn segment(
     mac: u64,
     (src, src_port): (u32, u16),
     (dst, dst_port): (u32, u16),
@@ -102,7 +102,7 @@ pub fn syn(from: (u32, u16), to: (u32, u16)) -> Vec<u8> {
     segment(from.0.into(), from, to, tcp::flags::SYN)
 }
 
-fn who_has(src: u32, dst: u32) -> Vec<u8> {
+pub fn who_has(src: u32, dst: u32) -> Vec<u8> {
     let mut question = Vec::new();
     Arp::request(MacAddr::from_u64(src.into()), ipv4(src), ipv4(dst)).write(&mut question);
     frame(
@@ -144,7 +144,7 @@ fn solicits(src: u32, dst: u32) -> Vec<u8> {
     )
 }
 
-fn echo_request(src: u32, dst: u32) -> Vec<u8> {
+pub fn echo_request(src: u32, dst: u32) -> Vec<u8> {
     let mut request = Vec::new();
     let header = Icmpv4 {
         icmp_type: icmpv4::ECHO_REQUEST,
@@ -166,14 +166,14 @@ fn pings(net: &mut Net, from: &str, to: &str) -> bool {
 }
 
 /// Returns the blocked sources: port, address and offence.
-fn dropped(security: &Security) -> Vec<(PortId, Option<MacAddr>, Offence)> {
+pub fn dropped(security: &Security) -> Vec<(PortId, Option<MacAddr>, Offence)> {
     let dropped = security.dropped().into_iter();
     dropped
         .map(|dropped| (dropped.port, dropped.source, dropped.offence))
         .collect()
 }
 
-fn port(switch: u64, port_no: u32) -> PortId {
+pub fn port(switch: u64, port_no: u32) -> PortId {
     PortId::new(DatapathId(switch), PortNo(port_no))
 }
 
@@ -540,12 +540,12 @@ fn random_faults_block_no_hosts() {
 }
 
 /// Builds a packet with a forged source address, from host 1 to host 3.
-fn from_made_up(number: u32, proto: u8, payload: &[u8], dst_mac: u64) -> Vec<u8> {
+pub fn from_made_up(number: u32, proto: u8, payload: &[u8], dst_mac: u64) -> Vec<u8> {
     let packet = packet(1_000 + number, 3, proto, payload);
     frame(1, dst_mac, ether_type::IPV4, &packet)
 }
 
-fn icmp(icmp_type: u8, icmp_code: u8) -> Vec<u8> {
+pub fn icmp(icmp_type: u8, icmp_code: u8) -> Vec<u8> {
     let mut message = Vec::new();
     let header = Icmpv4 {
         icmp_type,
