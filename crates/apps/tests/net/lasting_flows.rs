@@ -15,7 +15,7 @@ const fn h1() -> Option<MacAddr> {
 }
 
 /// Several windows.
-const SECONDS: usize = 60;
+const SECONDS: usize = 40;
 
 /// A network in which hosts know each other.
 fn started() -> (Net, Security) {
