@@ -7,10 +7,11 @@
 //! `cargo bench -p urtica-apps --bench instructions`, with a part of a name to select kinds; under `cargo test` each runs
 //! briefly.
 
+#[path = "../../wire/benches/support/callgrind.rs"]
+mod callgrind;
 #[path = "instructions/frames.rs"]
 mod frames;
 
-use std::process::Command;
 use std::time::Duration;
 use urtica_apps::L2;
 use urtica_controller::{ConnectionId, Controller, Embedded, SwitchInfo};
@@ -140,30 +141,12 @@ fn run(version: Version, frame: &[u8], batches: u64) {
     );
 }
 
-/// Instructions of a run of this program.
-fn counted(version: Version, name: &str, batches: u64) -> Option<u64> {
-    let program = std::env::current_exe().expect("a program knows where it is");
-    let counts = std::env::temp_dir().join(format!("urtica-instructions-{}", std::process::id()));
-    let valgrind = Command::new("valgrind")
-        .arg("--tool=callgrind")
-        .arg(format!("--callgrind-out-file={}", counts.display()))
-        .arg(program)
-        .args(["--run", &version.to_string(), name, &batches.to_string()])
-        .output()
-        .ok()?;
-    assert!(valgrind.status.success(), "{valgrind:?}");
-    let text = std::fs::read_to_string(&counts).expect("callgrind writes its counts");
-    let _ = std::fs::remove_file(counts);
-    let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
-    Some(total?.trim().parse().expect("a number"))
-}
-
 /// Instructions for each packet-in of a kind, where they can be counted.
 fn per_packet_in(version: Version, name: &str) -> Option<f64> {
-    let (few, many) = (
-        counted(version, name, BATCHES)?,
-        counted(version, name, 3 * BATCHES)?,
-    );
+    let count = |batches: u64| {
+        callgrind::instructions(&["--run", &version.to_string(), name, &batches.to_string()])
+    };
+    let (few, many) = (count(BATCHES)?, count(3 * BATCHES)?);
     Some((many - few) as f64 / (2 * BATCHES * BATCH as u64) as f64)
 }
 
