@@ -100,12 +100,14 @@ macro_rules! set_field_constructors {
             $(
                 #[doc = concat!("Sets [`OxmField::", stringify!($field), "`].")]
                 $(#[$meta])*
+                #[inline]
                 pub fn $name(value: $value) -> Self {
                     Self::SetField(Field::exact(OxmField::$field, value.bits()))
                 }
             )+
 
             /// Sets the VLAN id (12 bits) of the outermost tag. 1.3 requires one: push it first.
+            #[inline]
             pub fn set_vlan_vid(vlan_id: u16) -> Self {
                 Self::SetField(Field::exact(OxmField::VlanVid, (vlan_id | VLAN_PRESENT).bits()))
             }

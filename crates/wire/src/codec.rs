@@ -364,16 +364,22 @@ impl<'a, T: Element<'a>> List<'a, T> {
     /// # Errors
     /// The first element's [`EncodeError`].
     pub fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let encode_all = |values: &[T], out: &mut Vec<u8>| {
+            let mut values = values.iter();
+            values.try_for_each(|value| value.encode(version, out))
+        };
         match &self.0 {
             Repr::Wire {
                 version: from,
                 bytes,
             } if *from == version => out.put(bytes),
-            _ => {
+            Repr::Wire { .. } => {
                 for element in self {
                     element.encode(version, out)?;
                 }
             }
+            Repr::Borrowed(values) => encode_all(values, out)?,
+            Repr::Owned(values) => encode_all(values, out)?,
         }
         Ok(())
     }
@@ -394,6 +400,16 @@ impl<'a, T: Element<'a>> List<'a, T> {
         }
     }
 
+    /// Returns the elements if they are values, and `None` for a list from the wire.
+    #[inline]
+    pub(crate) fn values(&self) -> Option<&[T]> {
+        match &self.0 {
+            Repr::Wire { .. } => None,
+            Repr::Borrowed(values) => Some(values),
+            Repr::Owned(values) => Some(values),
+        }
+    }
+
     /// Returns the number of elements. A list from the wire is counted.
     pub fn len(&self) -> usize {
         self.iter().count()
@@ -410,24 +426,28 @@ impl<'a, T: Element<'a>> List<'a, T> {
 }
 
 impl<T: Clone> Default for List<'_, T> {
+    #[inline]
     fn default() -> Self {
         Self(Repr::Borrowed(&[]))
     }
 }
 
 impl<T: Clone> From<Vec<T>> for List<'_, T> {
+    #[inline]
     fn from(values: Vec<T>) -> Self {
         Self(Repr::Owned(values))
     }
 }
 
 impl<'a, T: Clone> From<&'a [T]> for List<'a, T> {
+    #[inline]
     fn from(values: &'a [T]) -> Self {
         Self(Repr::Borrowed(values))
     }
 }
 
 impl<'a, T: Clone, const N: usize> From<&'a [T; N]> for List<'a, T> {
+    #[inline]
     fn from(values: &'a [T; N]) -> Self {
         Self::from(values.as_slice())
     }

@@ -21,6 +21,7 @@ macro_rules! oxm_fields {
             pub const ALL: &'static [OxmField] = &[$(OxmField::$variant,)+];
 
             /// Returns the field with this number, if it exists.
+            #[inline]
             pub fn from_wire(number: u8) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$variant),)+
@@ -47,12 +48,14 @@ macro_rules! oxm_fields {
             }
 
             /// Returns the width of a value in bits.
+            #[inline]
             pub const fn bits(self) -> u32 {
                 match self { $(Self::$variant => $bits,)+ }
             }
 
             /// Returns `true` if a match may mask it: as in the specification (1.3.5 table 12), and also TCP, UDP and
             /// SCTP ports and `ipv6_nd_target`, as in Open vSwitch.
+            #[inline]
             pub const fn maskable(self) -> bool {
                 match self { $(Self::$variant => $maskable,)+ }
             }
@@ -159,6 +162,7 @@ oxm_fields! {
 
 impl OxmField {
     /// Returns the size of a value on the wire in bytes. The labels, of 20 bits, have four.
+    #[inline]
     pub const fn bytes(self) -> usize {
         match self.bits() {
             20 => 4,
@@ -167,6 +171,7 @@ impl OxmField {
     }
 
     /// A mask of all the field's bits.
+    #[inline]
     pub const fn full_mask(self) -> u128 {
         u128::MAX >> (128 - self.bits())
     }
@@ -181,6 +186,7 @@ pub(crate) trait FieldBits {
 macro_rules! field_bits {
     ($($type:ty: $value:ident => $bits:expr;)+) => {
         $(impl FieldBits for $type {
+            #[inline]
             fn bits(self) -> u128 {
                 let $value = self;
                 $bits.into()
@@ -231,11 +237,13 @@ pub struct RawField<'a> {
 
 impl<'a> Field<'a> {
     /// Creates a field that must have this value. Bits of `value` beyond the field's width are dropped.
+    #[inline]
     pub fn exact(field: OxmField, value: u128) -> Self {
         Self::masked(field, value, field.full_mask())
     }
 
     /// Creates a field of which only the bits in `mask` count.
+    #[inline]
     pub fn masked(field: OxmField, value: u128, mask: u128) -> Self {
         let mask = mask & field.full_mask();
         Self::Basic {
@@ -246,6 +254,7 @@ impl<'a> Field<'a> {
     }
 
     /// Returns the field of the specification, or `None` for a raw one.
+    #[inline]
     pub fn oxm_field(&self) -> Option<OxmField> {
         match self {
             Self::Basic { field, .. } => Some(*field),

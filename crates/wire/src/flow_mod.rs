@@ -1,5 +1,7 @@
 //! Flow mods, which change flow tables, and flow-removed messages.
 
+pub(crate) mod straight;
+
 use crate::codec::wire_enum;
 use crate::{BufferId, GROUP_ANY, Instruction, List, Match, PortNo, TABLE_ALL};
 use bitflags::bitflags;
@@ -76,6 +78,7 @@ pub struct FlowMod<'a> {
 impl Default for FlowMod<'_> {
     /// An add to table 0 that matches everything at the middle priority (0x8000, OFP_DEFAULT_PRIORITY), drops it, and
     /// does not expire.
+    #[inline]
     fn default() -> Self {
         Self {
             cookie: 0,
@@ -148,6 +151,7 @@ impl EntryOptions {
     }
 
     /// Creates an add with these options that matches everything and drops it.
+    #[inline]
     pub fn flow_mod(self) -> FlowMod<'static> {
         FlowMod {
             cookie: self.cookie,

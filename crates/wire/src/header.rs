@@ -58,9 +58,9 @@ impl Header {
     /// Appends the header to `out`.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.put(&[self.version, self.message_type]);
-        out.put_u16(self.length);
-        out.put_u32(self.xid);
+        let [l0, l1] = self.length.to_be_bytes();
+        let [x0, x1, x2, x3] = self.xid.to_be_bytes();
+        out.put(&[self.version, self.message_type, l0, l1, x0, x1, x2, x3]);
     }
 }
 

@@ -36,6 +36,7 @@ pub enum Instruction<'a> {
 
 impl<'a> Instruction<'a> {
     /// Applies these actions: a `Vec` of them, or a reference to an array or slice.
+    #[inline]
     pub fn apply(actions: impl Into<List<'a, Action<'a>>>) -> Self {
         Self::ApplyActions(actions.into())
     }

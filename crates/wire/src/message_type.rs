@@ -6,6 +6,8 @@ use crate::Version;
 pub(crate) const OFPT_HELLO: u8 = 0;
 /// The type of a packet-in, in both versions.
 pub(crate) const OFPT_PACKET_IN: u8 = 10;
+/// `OFPT_FLOW_MOD`, in both versions.
+pub(crate) const OFPT_FLOW_MOD: u8 = 14;
 
 /// The names of 1.0's messages, by type.
 const OF10: [&str; 22] = [

@@ -85,22 +85,26 @@ macro_rules! prefix {
                 Ok(Self { address, length })
             }
 
+            #[inline]
             fn mask_of(length: u8) -> $bits {
                 let cleared = u32::from(Self::MAX_LENGTH - length);
                 <$bits>::MAX.checked_shl(cleared).unwrap_or(0)
             }
 
             /// Returns the first of its addresses.
+            #[inline]
             pub fn address(self) -> $address {
                 self.address
             }
 
             /// Returns the length of the prefix in bits.
+            #[inline]
             pub fn length(self) -> u8 {
                 self.length
             }
 
             /// Returns the mask of the prefix.
+            #[inline]
             pub fn mask(self) -> $address {
                 <$address>::from_bits(Self::mask_of(self.length))
             }
@@ -113,6 +117,7 @@ macro_rules! prefix {
 
         /// The address alone.
         impl From<$address> for $type {
+            #[inline]
             fn from(address: $address) -> Self {
                 let length = Self::MAX_LENGTH;
                 Self { address, length }

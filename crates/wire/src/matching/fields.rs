@@ -1,23 +1,44 @@
 //! The fields of a match, however it is stored.
 
-use super::{Match, Repr};
-use crate::{Field, of10};
+use super::{Match, Repr, inline};
+use crate::{Field, codec, of10};
+
+/// The iterator of [`Match::fields`].
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is on the stack, where a box would be an allocation for each match of 1.0"
+)]
+enum Fields<'a, 'l> {
+    Of10(of10::matching::Fields<'a>),
+    Inline(inline::Iter<'l>),
+    List(codec::Iter<'a, 'l, Field<'a>>),
+    Exact(std::vec::IntoIter<Field<'a>>),
+}
+
+impl<'a> Iterator for Fields<'a, '_> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        match self {
+            Self::Of10(fields) => fields.next(),
+            Self::Inline(fields) => fields.next_field(),
+            Self::List(fields) => fields.next(),
+            Self::Exact(fields) => fields.next(),
+        }
+    }
+}
 
 impl<'a> Match<'a> {
     /// Returns the fields, in the order of the wire or in which they were added. The fields of a match from the wire
     /// are decoded without allocating; only an exact match makes a list of them first.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> {
-        let (mut of10, mut list, mut exact) = (None, None, None);
         match &self.0 {
-            Repr::Of10(bytes) => of10 = Some(of10::matching::fields(bytes)),
-            Repr::InPort(port) => of10 = Some(of10::matching::Fields::only_in_port(*port)),
-            Repr::Fields(fields) => list = Some(fields.iter()),
-            Repr::Exact(packet) => exact = Some(packet.fields()),
+            Repr::Of10(bytes) => Fields::Of10(of10::matching::fields(bytes)),
+            Repr::InPort(port) => Fields::Of10(of10::matching::Fields::only_in_port(*port)),
+            Repr::Inline(fields) => Fields::Inline(fields.iter()),
+            Repr::Fields(fields) => Fields::List(fields.iter()),
+            Repr::Exact(packet) => Fields::Exact(packet.fields().into_iter()),
         }
-        of10.into_iter()
-            .flatten()
-            .chain(list.into_iter().flatten())
-            .chain(exact.into_iter().flatten())
     }
 
     /// Returns `true` if 1.0 has no wildcard bit set for this match: such entries have the highest priority (1.0 section

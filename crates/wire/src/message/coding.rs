@@ -1,6 +1,7 @@
 //! Messages to and from bytes, in either version.
 
 use super::Message;
+use crate::flow_mod::straight;
 use crate::message_type::{OFPT_HELLO, OFPT_PACKET_IN};
 use crate::{
     DecodeError, EncodeError, Header, Hello, HelloElement, List, Put, Reader, Structure, Version,
@@ -58,6 +59,20 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`EncodeError`] if `version` cannot express it or it is too long; `out` is then unchanged.
     pub fn encode(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match self {
+            Self::FlowMod(flow_mod) if straight::write(flow_mod, version, xid, out) => Ok(()),
+            _ => self.encode_general(version, xid, out),
+        }
+    }
+
+    /// Appends a message that is not a flow mod of the frequent form.
+    #[inline(never)]
+    pub(crate) fn encode_general(
+        &self,
+        version: Version,
+        xid: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
         let start = out.len();
         let result = self.encode_from(start, version, xid, out);
         if result.is_err() {

@@ -13,6 +13,8 @@
 //! `dl_vlan` wildcarded is a match on tagged packets of any VLAN: `vlan_vid=0x1000/0x1000`. A match on untagged packets
 //! may have a `dl_vlan_pcp`, too. It has no effect, and is no field; [`Match::pcp_of_untagged`] returns it.
 
+pub(crate) mod inline;
+
 use super::{MATCH_SIZE, fits, port, unsupported};
 use crate::matching::Repr;
 use crate::packet::{ether_type, ip_proto};
@@ -379,22 +381,21 @@ impl OfpMatch {
         mask: u128,
         context: &Context,
     ) -> Result<(), EncodeError> {
-        let phrases = field.phrases();
         let Some(wildcards) = wildcards_of(field) else {
-            return Err(unsupported(phrases.in_match));
+            return Err(unsupported(field.phrases().in_match));
         };
         if !context.allows(field) {
-            return Err(unsupported(phrases.alone));
+            return Err(unsupported(field.phrases().alone));
         }
         if field == OxmField::VlanVid && (value, mask) == (PRESENT, PRESENT) && context.has_pcp {
             // 1.0 expresses this by matching `dl_vlan_pcp` alone.
             return Ok(());
         }
         let Some(left) = wildcards_left(field, mask) else {
-            return Err(unsupported(phrases.mask));
+            return Err(unsupported(field.phrases().mask));
         };
         if self.wildcards & wildcards != wildcards {
-            return Err(unsupported(phrases.twice));
+            return Err(unsupported(field.phrases().twice));
         }
         self.wildcards = self.wildcards & !wildcards | left;
         self.store(field, value)

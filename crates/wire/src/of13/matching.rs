@@ -54,11 +54,14 @@ pub(crate) fn encode_with(
 }
 
 pub(crate) fn encode_fields(match_: &Match, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    if let Repr::Fields(fields) = &match_.0 {
-        return fields.encode(Version::Of13, out);
-    }
-    for field in match_.fields() {
-        oxm::encode(&field, out)?;
+    match &match_.0 {
+        Repr::Inline(fields) => out.put(fields.as_bytes()),
+        Repr::Fields(fields) => fields.encode(Version::Of13, out)?,
+        _ => {
+            for field in match_.fields() {
+                oxm::encode(&field, out)?;
+            }
+        }
     }
     Ok(())
 }
