@@ -2,7 +2,7 @@
 
 use super::Message;
 use crate::flow_mod::straight;
-use crate::message_type::{OFPT_HELLO, OFPT_PACKET_IN};
+use crate::message_type::{OFPT_FLOW_MOD, OFPT_HELLO, OFPT_PACKET_IN};
 use crate::{
     DecodeError, EncodeError, Header, Hello, HelloElement, List, Put, Reader, Structure, Version,
     of10, of13,
@@ -48,10 +48,31 @@ impl<'a> Message<'a> {
                 return of13::packet_in::decode(&mut body)
                     .map(|packet_in| (header, Message::PacketIn(packet_in)));
             }
+            (version, OFPT_FLOW_MOD) => return Self::decode_flow_mod(version, header, &mut reader),
             (Version::Of10, message_type) => of10::message::decode(message_type, &mut reader),
             (Version::Of13, message_type) => of13::message::decode(message_type, &mut reader),
         }?;
         Ok((header, message))
+    }
+
+    /// Reads a flow mod, the message that a switch reads most. Apart from others, so that it is moved once.
+    #[inline(never)]
+    fn decode_flow_mod(
+        version: Version,
+        header: Header,
+        reader: &mut Reader<'a>,
+    ) -> Result<(Header, Self), DecodeError> {
+        let structure = Structure::Body {
+            version,
+            message_type: OFPT_FLOW_MOD,
+        };
+        let mut body = Reader::new(reader.rest(), structure);
+        let flow_mod = match version {
+            Version::Of10 => of10::flow_mod::decode(&mut body)?,
+            Version::Of13 => of13::flow_mod::decode(&mut body)?,
+        };
+        body.finish()?;
+        Ok((header, Self::FlowMod(flow_mod)))
     }
 
     /// Appends the message, with its header, to `out`.

@@ -13,7 +13,7 @@ const COLLIDING: FlowModFlags = FlowModFlags::NO_PKT_COUNTS
     .union(FlowModFlags::NO_BYT_COUNTS)
     .union(FlowModFlags::EMERG);
 
-pub(super) fn decode<'a>(reader: &mut Reader<'a>) -> Result<FlowMod<'a>, DecodeError> {
+pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<FlowMod<'a>, DecodeError> {
     Ok(FlowMod {
         match_: matching::decode(reader)?,
         cookie: reader.u64()?,
