@@ -11,8 +11,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 use urtica_wire::{
-    Action, BufferId, DatapathId, EncodeError, EntryOptions, ExactFlowMod, FlowMod, List, Match,
-    Message, OutputPacket, PacketIn, PacketOut, PortNo, Version, split_frame,
+    Action, BufferId, DatapathId, EncodeError, EntryOptions, ExactFlowMod, ExactMatch, FlowMod,
+    List, Match, Message, OutputPacket, PacketIn, PacketOut, PortNo, Version, split_frame,
 };
 
 /// The output is flushed when it has this many bytes, or when the batch has been handled: about as many as one full read
@@ -291,40 +291,70 @@ impl Switch<'_> {
     ) {
         let xid = self.next_xid();
         let actions = actions.into();
-        let match_ = match match_.into_exact() {
-            // The most frequent case: a buffered packet, and an entry that is encoded directly. Nothing follows it, so that
-            // no state has to be kept while it is written.
-            Ok(exact) if self.own_table.is_none() && packet.buffer_id.is_some() => {
-                if let Actions::Output(port) = actions {
-                    let flow_mod = ExactFlowMod {
-                        match_: exact,
-                        port,
-                        buffer_id: packet.buffer_id,
-                        options: self.mark(options),
-                        table_id: 0,
-                    };
-                    if flow_mod.write_straight(self.info.version, xid, self.out) {
-                        self.sent += 1;
-                        return;
-                    }
-                }
-                Match::exact_frame(exact.in_port, exact.frame)
+        let ExactMatch { in_port, frame } = match match_.into_exact() {
+            Ok(exact) => exact,
+            Err(match_) => {
+                let packet = Packet::of(packet);
+                return self.forward_with_other_rule(xid, packet, match_, actions, options);
             }
-            Ok(exact) => Match::exact_frame(exact.in_port, exact.frame),
-            Err(match_) => match_,
         };
-        self.forward_with_any_rule(xid, Packet::of(packet), match_, actions, options);
+        // The most frequent case: a buffered packet, and an entry that is encoded directly. Nothing follows it, so that no
+        // state has to be kept while it is written.
+        if self.own_table.is_none() && packet.buffer_id.is_some() {
+            if let Actions::Output(port) = actions {
+                let flow_mod = ExactFlowMod {
+                    match_: ExactMatch { in_port, frame },
+                    port,
+                    buffer_id: packet.buffer_id,
+                    options: self.mark(options),
+                    table_id: 0,
+                };
+                if flow_mod.write_straight(self.info.version, xid, self.out) {
+                    self.sent += 1;
+                    return;
+                }
+            }
+        }
+        self.forward_with_exact_rule(xid, Packet::of(packet), in_port, frame, actions, options);
     }
 
     /// Like `forward_with_rule`, for packets that the switch did not buffer, for entries that are not encoded directly, and
-    /// for programs with their own table.
+    /// for programs with their own table. It takes the parts of the match, as the caller would build a [`Match`] in memory.
     #[cold] // so that registers are kept for the others
     #[inline(never)]
-    fn forward_with_any_rule(
+    fn forward_with_exact_rule(
+        &mut self,
+        xid: u32,
+        packet: Packet,
+        in_port: PortNo,
+        frame: &[u8],
+        actions: Actions,
+        options: EntryOptions,
+    ) {
+        let exact = ExactMatch { in_port, frame };
+        self.forward_with_any_rule(xid, packet, Ok(exact), actions, options);
+    }
+
+    /// Like `forward_with_rule`, for entries that do not match the packet's own fields.
+    #[cold]
+    #[inline(never)]
+    fn forward_with_other_rule(
         &mut self,
         xid: u32,
         packet: Packet,
         match_: Match,
+        actions: Actions,
+        options: EntryOptions,
+    ) {
+        self.forward_with_any_rule(xid, packet, Err(match_), actions, options);
+    }
+
+    #[inline(always)] // for both kinds of match
+    fn forward_with_any_rule(
+        &mut self,
+        xid: u32,
+        packet: Packet,
+        match_: Result<ExactMatch, Match>,
         actions: Actions,
         options: EntryOptions,
     ) {
@@ -335,7 +365,7 @@ impl Switch<'_> {
             // entry for it: it is sent separately.
             Some(_) => BufferId::NONE,
         };
-        let written = match (match_.into_exact(), actions) {
+        let written = match (match_, actions) {
             (Ok(exact), Actions::Output(port)) => ExactFlowMod {
                 match_: exact,
                 port,
