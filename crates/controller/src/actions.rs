@@ -23,12 +23,12 @@ use urtica_wire::{Action, BufferId, List, Message, PacketOut, PortNo};
 pub enum Actions<'a> {
     /// One output action.
     Output(PortNo),
-    /// These, in order.
+    /// Actions that are executed in order.
     List(&'a [Action<'a>]),
 }
 
 impl Actions<'_> {
-    /// Borrows them as a list.
+    /// Calls `use_list` with the actions as a list.
     pub(crate) fn with_list<R>(self, use_list: impl FnOnce(&[Action]) -> R) -> R {
         match self {
             Self::Output(port) => use_list(&[Action::output(port)]),

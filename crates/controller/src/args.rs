@@ -62,8 +62,8 @@ impl Args {
         Alone::parse().args
     }
 
-    /// Refuses options with which a controller does not start: files for TLS or of datapath ids that cannot be used, addresses for TLS
-    /// without these files. Reads the files, and does not listen.
+    /// Checks that a controller can start with these options: that the files for TLS and of datapath ids are usable, and that
+    /// addresses for TLS have such files. Reads the files, but does not listen.
     ///
     /// # Errors
     /// [`Error::Tls`], [`Error::NoTls`], [`Error::Setting`].
@@ -71,7 +71,7 @@ impl Args {
         self.clone().into_controller().check_files()
     }
 
-    /// A controller with these options.
+    /// Creates a controller with these options.
     pub fn into_controller(self) -> Controller {
         let mut session = SessionConfig::default();
         if !self.openflow.is_empty() {

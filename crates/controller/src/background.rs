@@ -57,7 +57,7 @@ pub struct Background {
     network: Network,
     clock: Arc<Clock>,
     spawner: Spawner,
-    /// The run of the program for which it was made.
+    /// The run of the program that this clone was created for.
     run: Arc<Run>,
 }
 
@@ -72,7 +72,7 @@ enum Spawner {
 pub(crate) type Starter = Box<dyn FnOnce(&Background) + Send>;
 
 impl Background {
-    /// Creates one for a controller with threads: each program gets one.
+    /// Creates a `Background` for a controller with threads, in which each program has its own.
     pub(crate) fn on_threads(
         network: Network,
         watch: &Arc<Watch>,
@@ -89,7 +89,7 @@ impl Background {
         Ok((background, threads))
     }
 
-    /// Creates one for an embedded controller: programs run when the queue is run.
+    /// Creates a `Background` for an embedded controller, whose programs run when the queue does.
     pub(crate) fn on_queue(network: Network, now: Instant) -> (Self, Arc<TaskQueue>) {
         let clock = Arc::new(Clock::simulated(now));
         let counters = BackgroundCounters::new(network.panic_log());
@@ -103,7 +103,7 @@ impl Background {
         (background, queue)
     }
 
-    /// Returns one for a program with this network and stage, which can [end](Background::end) alone: see
+    /// Returns a clone for a program with this network and stage, which can be [ended](Background::end) separately: see
     /// [`Network::for_stage`].
     pub(crate) fn for_program(&self, network: &Network, stage: Stage) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl Background {
         }
     }
 
-    /// Like `for_program`, but spawned programs wait until they are [released](Background::release).
+    /// Like `for_program`, but its programs do not start until they are [released](Background::release).
     pub(crate) fn held_for_program(&self, network: &Network, stage: Stage) -> Self {
         Self {
             run: Arc::new(Run::held()),
@@ -126,7 +126,7 @@ impl Background {
         self.run.release();
     }
 
-    /// Drops all programs spawned through it and its clones, and starts no others.
+    /// Drops all programs spawned through it and its clones, and starts no more.
     pub(crate) fn end(&self) {
         self.run.end();
         match &self.spawner {
@@ -178,18 +178,18 @@ impl Background {
         self.clock.now()
     }
 
-    /// Waits for this long.
+    /// Waits for `duration`.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let now = self.now();
         self.sleep_until(now.checked_add(duration).unwrap_or(now + FOR_EVER))
     }
 
-    /// Waits until this time; resolves at once if it has passed.
+    /// Waits until `deadline`; resolves at once if it has passed.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         Sleep::new(Arc::clone(&self.clock), deadline)
     }
 
-    /// Awaits `future` for at most `duration`; `None` if it did not resolve by then.
+    /// Awaits `future` for at most `duration`; returns `None` if it has not resolved by then.
     pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut sleep = self.sleep(duration);

@@ -7,7 +7,7 @@
 //! **Cost.** An atomic addition to send, a subtraction when the socket has accepted bytes. Replies of handlers are not counted:
 //! they are bounded by the input from the switch, and need no atomic operation.
 //!
-//! **Thread-safety.** Any thread adds, the connection's owner alone subtracts.
+//! **Thread-safety.** Any thread adds; only the connection's owner subtracts.
 
 use event_listener::Event;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ const FULL_BYTES: usize = 4 << 20;
 /// Senders that wait for space are woken at this level, so that one wake-up serves many messages.
 const ROOM_BYTES: usize = FULL_BYTES / 2;
 
-/// The bytes that wait on a switch's connection, besides messages from outside of handlers
+/// The bytes that wait on a switch's connection, except messages from outside of handlers
 /// ([`Network::queued_bytes`](crate::Network::queued_bytes)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -36,7 +36,7 @@ pub(crate) struct Backlog {
     /// The other waiting bytes, as the connection last noted them.
     replies: AtomicUsize,
     received: AtomicUsize,
-    /// The connection has ended.
+    /// Whether the connection has ended.
     is_closed: AtomicBool,
     /// Notified when there is space again, or the connection has closed.
     room: Event,
@@ -74,7 +74,7 @@ impl Backlog {
         }
     }
 
-    /// Bytes that were counted have been written.
+    /// Subtracts counted bytes that have been written.
     pub fn subtract(&self, count: usize) {
         let before = self.bytes.fetch_sub(count, Ordering::Relaxed);
         if before > ROOM_BYTES && before - count <= ROOM_BYTES {

@@ -17,9 +17,9 @@ pub(crate) struct BatchContext {
     /// The time when the current input was read; `None` if packet-ins are not timed.
     pub read_at: Option<Instant>,
     pub network: Network,
-    /// The programs of switches that join.
+    /// The programs that get a handler for each switch that joins.
     pub programs: Arc<ProgramList>,
-    /// Settles messages before all programs, if present.
+    /// The kernel halves that settle messages before all programs, if any.
     pub kernel_halves: Option<Arc<dyn KernelHalves>>,
     /// The threshold from which a switch gets a kernel half.
     pub half_threshold: Threshold,
@@ -32,7 +32,7 @@ pub(crate) struct BatchContext {
 }
 
 impl BatchContext {
-    /// The context of a shard, with this memory for replies.
+    /// Creates a shard's context, which collects replies in `out`.
     pub fn new(
         out: Vec<u8>,
         now: Instant,
@@ -55,7 +55,7 @@ impl BatchContext {
         }
     }
 
-    /// Notes that the next input was read now.
+    /// Notes that the next input has just been read.
     #[inline]
     pub fn note_read(&mut self) {
         if let Some(read_at) = &mut self.read_at {
@@ -64,7 +64,7 @@ impl BatchContext {
     }
 }
 
-/// Returns the value of [`BatchContext::now_s`] after this time.
+/// Returns the value of [`BatchContext::now_s`] at `time` after the start.
 pub(crate) fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }

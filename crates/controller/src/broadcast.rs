@@ -83,7 +83,7 @@ impl<T: Clone> Broadcast<T> {
 }
 
 impl<T: Clone> Events<T> {
-    /// Waits for the next event. `None` once the sender is dropped.
+    /// Waits for the next event; returns `None` once the sender is dropped.
     pub async fn next(&mut self) -> Option<T> {
         if let Some(event) = self.before.pop_front() {
             return Some(event);
@@ -95,7 +95,7 @@ impl<T: Clone> Events<T> {
         }
     }
 
-    /// Returns the next event, if there is one already.
+    /// Returns the next event, if one is available.
     pub fn try_next(&mut self) -> Option<T> {
         if let Some(event) = self.before.pop_front() {
             return Some(event);

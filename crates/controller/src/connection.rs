@@ -1,6 +1,6 @@
 //! One switch's connection: bytes to frames, frames to the session and the handlers, replies to bytes.
 //!
-//! The way of the bytes is the [`Transport`]'s; each file of this folder has one concern more.
+//! [`Transport`] carries the bytes; each file of this folder adds one concern.
 
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
@@ -28,17 +28,17 @@ use urtica_socket::Stream;
 use urtica_state::Series;
 use urtica_wire::{DatapathId, ErrorCode, Header, Message, PacketIn, split_frame};
 
-/// Checks whether a peer may use a datapath id; the error is the reason why it may not.
+/// Checks whether a peer may use a datapath id; the error is a reason for refusing it.
 pub(crate) type Admission = Box<dyn Fn(DatapathId) -> Result<(), String> + Send>;
 
-/// A connection. Owned by one shard at a time; may move to another between two batches.
-// Its many methods are in a file for each concern: reading, joining, roles, programs, the kernel half, the end, …
+/// A connection. One shard at a time owns it; it may move to another between two batches.
+// Its methods are divided into a file for each concern: reading, joining, roles, programs, the kernel half, the end, …
 pub(crate) struct Connection<C = Stream> {
     transport: Transport<C>,
     pub token: Token,
-    /// Called before a switch joins, if certificates decide.
+    /// Called before a switch joins, if certificates determine datapath ids.
     pub admission: Option<Admission>,
-    /// What its shard's poller watches the socket for; `None` if it is in none.
+    /// The events that its shard's poller waits for on the socket; `None` if no poller has it.
     pub watched: Option<Interest>,
     session: Session,
     /// Whether the peer has sent its features reply, and was admitted.
@@ -47,28 +47,28 @@ pub(crate) struct Connection<C = Stream> {
     switch: Option<Joined>,
     /// The state of an auxiliary connection, if it is one.
     auxiliary: Option<Auxiliary>,
-    /// Its auxiliary connections and their ids, if it is a main one; some may have closed.
+    /// The ids and tokens of a main connection's auxiliary connections; some may have closed.
     auxiliaries: Vec<(u8, Token)>,
     requests: Requests,
-    /// Requests for roles, with their senders: the first is under way.
+    /// Role requests, with their senders. The first is under way.
     role_requests: VecDeque<(RoleRequest, Asker)>,
     counters: Arc<SwitchCounters>,
-    /// Messages received lately: a moving average, in which those before `received_before` count less and less.
+    /// The number of messages received recently: a moving average, in which messages before `received_before` fade.
     load: u64,
-    /// Messages received when `load` was last brought up to date.
+    /// The number of messages received when `load` was last updated.
     received_before: u64,
-    /// Whether its program may have a kernel half later.
+    /// Whether a program without a kernel half may get one later.
     awaits_half: bool,
-    /// The switch of a connection that an earlier program had, until it joins.
+    /// The switch of a connection taken over from an earlier program, until it joins.
     resumed: Option<SwitchInfo>,
-    /// The entries of programs that have changed, until they are settled.
+    /// Reconciliations of the entries of changed programs, until they are settled.
     reconciliations: Vec<Reconciliation>,
     /// Frames for a raw program that arrived before the switch joined.
     early: Vec<u8>,
 }
 
 impl<C: Channel> Connection<C> {
-    /// A new connection.
+    /// Creates a connection.
     pub fn new(
         channel: C,
         peer: String,
@@ -108,22 +108,22 @@ impl<C: Channel> Connection<C> {
         self.transport.is_stalled()
     }
 
-    /// The way of its bytes.
+    /// Returns the transport of its bytes.
     pub fn transport(&self) -> &Transport<C> {
         &self.transport
     }
 
-    /// The way of its bytes.
+    /// Returns the transport of its bytes.
     pub fn transport_mut(&mut self) -> &mut Transport<C> {
         &mut self.transport
     }
 
-    /// Notes that the switch has sent something that is handled elsewhere.
+    /// Notes that the switch has sent something that is handled elsewhere, which is a sign of life.
     pub fn note_alive(&mut self, batch: &BatchContext) {
         self.session.note_received(batch.now);
     }
 
-    /// The subject of log lines about it.
+    /// Returns the subject of log lines about the connection.
     fn subject(&self) -> Subject<'_> {
         match &self.switch {
             Some(switch) => Subject::Switch(switch.info.datapath_id),
@@ -131,7 +131,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The peer's name for logs.
+    /// Returns the peer's name for logs.
     pub fn name(&self) -> String {
         match &self.switch {
             Some(switch) => format!(
@@ -157,7 +157,7 @@ impl<C: Channel> Connection<C> {
         result
     }
 
-    /// Handles input that was received and not handled, as [`Connection::handle_input`] does.
+    /// Handles input that was kept earlier, as [`Connection::handle_input`] does.
     pub fn handle_kept_input(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
         let input = self.transport.take_input();
         self.handle_input(&input, batch)
@@ -192,8 +192,8 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Passes the packet-ins at the front of `rest` to the handlers, until another message or until the replies fill the output:
-    /// the hot path.
+    /// The hot path: passes packet-ins at the front of `rest` to the handlers, until another message follows or the replies
+    /// fill the output.
     fn handle_packet_ins(&mut self, rest: &mut &[u8], batch: &mut BatchContext) {
         let (Some(joined), Some(version)) = (&mut self.switch, self.session.answering_version())
         else {
@@ -247,13 +247,13 @@ impl<C: Channel> Connection<C> {
             Event::Nothing => {}
             Event::Identified(datapath_id) => self.identify(datapath_id, frame)?,
             Event::Joined(info) => {
-                // If a role was requested, this is its reply, and not the features.
+                // If a role was requested, this event follows from its reply, not from the features.
                 if !self.is_identified {
                     self.identify(info.datapath_id, frame)?;
                 }
                 self.join(info, batch);
             }
-            // The main connection has requested them, too.
+            // The main connection has requested the ports as well.
             Event::Ports { .. } if self.is_auxiliary() => {}
             Event::Ports { ports, last } => self.learn_ports(ports, last, batch),
             Event::PortsUnknown(problem) => self.do_without_ports(&problem, batch),
@@ -271,7 +271,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Passes a message that is not a packet-in to the sender of the request that it answers, or to all.
+    /// Passes a message that is not a packet-in to the sender of the request that it answers, or to all programs.
     fn dispatch(
         &mut self,
         header: Header,
@@ -307,7 +307,7 @@ impl<C: Channel> Connection<C> {
                     self.settle(batch);
                 }
             }
-            // No program sent the message that caused the error, so it is only logged.
+            // The refused message is not a program's, so the error is only logged.
             Sender::Session if matches!(message, Message::Error(_)) => {}
             Sender::Program if !asynchronous => match self.position_of(origin) {
                 Some(program) => self.call_one(program, batch, |handler, switch| match message {
@@ -316,7 +316,7 @@ impl<C: Channel> Connection<C> {
                     }
                     _ => deliver(handler, switch, header.xid, message),
                 }),
-                // The program that sent the message that caused the error is gone.
+                // The program whose message was refused is gone.
                 None if matches!(message, Message::Error(_)) => {}
                 None => self.call_each(batch, |handler, switch| {
                     deliver(handler, switch, header.xid, message)
@@ -335,7 +335,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Returns the position of the program that sends with these xids.
+    /// Returns the position of the program whose xids have this origin.
     fn position_of(&self, origin: Origin) -> Option<usize> {
         let programs = &self.switch.as_ref()?.programs.identities;
         programs.iter().position(|program| program.origin == origin)
@@ -369,7 +369,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Sends `count` messages from the mailbox; with `reply` they get their own xid, by which the reply is routed back. Their
+    /// Sends `count` messages from the mailbox. With `reply` they get a new xid, by which the reply is routed back. Their
     /// bytes were counted when the backlog admitted them.
     pub fn send(&mut self, bytes: Vec<u8>, count: u64, reply: Option<Asker>, batch: &BatchContext) {
         self.reclaim(batch);
@@ -420,7 +420,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Sends output that waits from earlier.
+    /// Sends output that is left from earlier.
     pub fn flush_backlog(&mut self, batch: &BatchContext) -> Result<(), Close> {
         if !self.transport.may_write() {
             return Ok(());
@@ -428,7 +428,7 @@ impl<C: Channel> Connection<C> {
         if self.transport.is_held() {
             self.transport.commit_output(self.session.to_word())?;
         }
-        // Its echo replies follow only after it has read everything before our requests.
+        // The switch answers our echo requests only after it has read all output before them.
         let counters = write_counters(&self.counters, batch);
         if self.transport.flush(counters)? {
             self.session.note_received(batch.now);
@@ -461,7 +461,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Calls the handlers whose timers have expired; later, if the switch does not read their output.
+    /// Calls the handlers whose timers have expired, unless the switch does not read its output: then they are called later.
     fn tick(&mut self, batch: &mut BatchContext) {
         if self.is_waiting() {
             return;
@@ -475,12 +475,12 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch's identity, once it is known.
+    /// Returns the switch's datapath id, once it has joined.
     pub fn datapath_id(&self) -> Option<DatapathId> {
         self.switch.as_ref().map(|switch| switch.info.datapath_id)
     }
 
-    /// Returns the number of messages received lately, to be compared with other connections of the shard.
+    /// Returns the number of messages received recently, for comparison with the shard's other connections.
     pub fn load(&self) -> u64 {
         self.load + self.counters.received.get() - self.received_before
     }
@@ -498,7 +498,7 @@ fn write_counters<'a>(switch: &'a SwitchCounters, batch: &'a BatchContext) -> Wr
     WriteCounters { shard, switch }
 }
 
-/// Gives all messages in `bytes`, which we encoded, this xid.
+/// Sets the xid of all messages in `bytes`, which we encoded.
 fn set_xids(bytes: &mut [u8], xid: u32) {
     let mut rest = bytes;
     while let Some(header) = rest.first_chunk_mut::<{ Header::SIZE }>() {
@@ -519,7 +519,7 @@ fn pass(handlers: &mut [Box<dyn SwitchHandler>], switch: &mut Switch, packet: &P
     }
 }
 
-/// Passes packet-ins as [`pass`] does, and notes for each program when it had answered the last that it saw of them.
+/// Passes packet-ins as [`pass`] does, and notes for each program the time at which it had answered the last that it saw.
 fn pass_timed(
     handlers: &mut [Box<dyn SwitchHandler>],
     switch: &mut Switch,

@@ -1,7 +1,7 @@
 //! Connections on their way into a shard: new ones, and those that another shard hands over.
 //!
-//! They are not sent through the mailbox, which every [`Network`](crate::Network) refers to: its commands must not refer to
-//! connections, whose handlers refer to the network.
+//! They are not in the mailbox, to which every [`Network`](crate::Network) refers: its commands must not refer to
+//! connections, since the handlers of a connection refer to the network.
 
 use crate::connection::Connection;
 use parking_lot::Mutex;
@@ -10,21 +10,21 @@ use std::sync::Arc;
 
 /// The connections that wait for a shard to adopt them.
 ///
-/// Thread-safety: any thread adds; only the shard removes. The lock is locked before those of the registry and of a mailbox,
-/// never after them.
+/// Thread-safety: any thread adds; only the shard removes. The lock precedes those of the registry and of a mailbox in the
+/// lock order.
 #[derive(Default)]
 pub(crate) struct ConnectionQueue(Mutex<VecDeque<Box<Connection>>>);
 
 impl ConnectionQueue {
-    /// One for each shard.
+    /// Creates a queue for each shard.
     pub fn for_shards(count: usize) -> Arc<[Self]> {
         (0..count).map(|_| Self::default()).collect()
     }
 
-    /// Adds a connection, and calls `announce` to notify the shard. Returns the connection if `announce` returns `false`: the
-    /// shard has ended.
+    /// Adds a connection, and calls `announce` to notify the shard. If that returns `false`, the shard has ended, and the
+    /// connection is returned.
     ///
-    /// A shard that was notified waits for the lock, and so finds the connection.
+    /// `announce` is called under the lock, so a notified shard finds the connection.
     pub fn put(
         &self,
         connection: Box<Connection>,
@@ -38,7 +38,7 @@ impl ConnectionQueue {
         Ok(())
     }
 
-    /// Removes and returns all, in the order in which they were added.
+    /// Removes and returns all connections, in the order in which they were added.
     pub fn take_all(&self) -> VecDeque<Box<Connection>> {
         std::mem::take(&mut *self.0.lock())
     }

@@ -1,7 +1,7 @@
-//! The time of background programs, and the timers that run by it.
+//! The clock of background programs, and its timers.
 //!
-//! Thread-safety: any thread sets timers; wakers are called and dropped without the lock, since they may set or remove
-//! timers themselves.
+//! Thread-safety: any thread sets timers. Wakers are called and dropped without the lock, since they may set or remove timers
+//! themselves.
 
 use crate::panics::panic_text;
 use parking_lot::{Condvar, Mutex};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Clock {
     time: Time,
     timers: Mutex<Timers>,
-    /// A timer was set that is due before all others.
+    /// Notified when a timer is set that is due before all others.
     earlier: Condvar,
 }
 
@@ -31,7 +31,7 @@ enum Time {
     },
 }
 
-/// A timer: by deadline, and among equals in the order in which they were set.
+/// A timer's deadline, and a number that orders timers with equal deadlines as they were set.
 type Key = (Instant, u64);
 
 #[derive(Default)]
@@ -71,13 +71,13 @@ impl Clock {
     pub fn set(&self, now: Instant) {
         if let Time::Simulated { base, elapsed_ns } = &self.time {
             let elapsed = now.saturating_duration_since(*base).as_nanos();
-            // It stops after 584 years.
+            // The clock stops after 584 years.
             let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
             elapsed_ns.fetch_max(elapsed, Ordering::Relaxed);
         }
     }
 
-    /// Returns the time when the next timer is due.
+    /// Returns the deadline of the next timer.
     pub fn next_deadline(&self) -> Option<Instant> {
         let timers = self.timers.lock();
         timers
@@ -120,7 +120,7 @@ impl Clock {
         self.earlier.notify_all();
     }
 
-    /// Sets a timer; of several with the same deadline the first to be set fires first.
+    /// Sets a timer. Timers with equal deadlines fire in the order in which they were set.
     fn insert(&self, deadline: Instant, waker: Waker) -> Key {
         let mut timers = self.timers.lock();
         timers.last_id += 1;

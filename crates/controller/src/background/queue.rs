@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// The programs of an embedded controller.
 ///
-/// They are owned here and nowhere else: a waker knows the number of its program only. So [`TaskQueue::stop`] drops them all,
-/// although they hold the queue, and the clock holds their wakers.
+/// The queue is their only owner, since a waker has no more than its program's number. So [`TaskQueue::stop`] drops them all,
+/// although programs refer to the queue, and the clock to their wakers.
 pub(crate) struct TaskQueue {
     pub clock: Arc<Clock>,
     programs: Mutex<Programs>,
@@ -29,13 +29,13 @@ struct Programs {
 
 struct Program {
     name: String,
-    /// `None` while it runs.
+    /// `None` while the program runs.
     task: Option<Task>,
     waker: Arc<ProgramWaker>,
     run: Arc<Run>,
 }
 
-/// The numbers of the programs that have something to do, in the order in which they were woken.
+/// The numbers of programs that can run, in the order in which they were woken.
 type Ready = Mutex<VecDeque<u64>>;
 
 impl TaskQueue {

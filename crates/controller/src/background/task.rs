@@ -12,16 +12,16 @@ use std::time::Duration;
 /// The time that a background program may run without waiting before it is logged and counted as a stall: 1 s.
 pub const STALL: Duration = Duration::from_secs(1);
 
-/// The time from a control program's start to its end, which all that it has spawned shares.
+/// A control program's run, from start to end, which all its tasks share.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     is_over: AtomicBool,
-    /// Whether the tasks that it spawns wait to be released.
+    /// Whether its tasks wait to be released.
     is_held: AtomicBool,
 }
 
 impl Run {
-    /// A run whose programs wait until it is [released](Run::release).
+    /// Creates a run whose programs wait until it is [released](Run::release).
     pub fn held() -> Self {
         Self {
             is_held: AtomicBool::new(true),

@@ -108,7 +108,7 @@ impl Threads {
         wait_for(&std::mem::take(&mut *self.running.lock()));
     }
 
-    /// Drops the programs of this run, which is over; as [`Threads::stop`] does it.
+    /// Drops the programs of this run, which is over, as [`Threads::stop`] does.
     pub fn end(&self, run: &Arc<Run>) {
         let mut running = self.running.lock();
         let all = std::mem::take(&mut *running).into_iter();
@@ -161,7 +161,7 @@ impl Threads {
     }
 }
 
-/// Makes threads of dropped programs end, and waits for that, for [`PATIENCE`] at most.
+/// Ends the threads of dropped programs, and waits for them for at most [`PATIENCE`].
 fn wait_for(running: &[Running]) {
     for program in running {
         program.thread.thread().unpark();
@@ -208,7 +208,8 @@ impl Program {
         }
     }
 
-    /// If its current poll has become a stall that is not counted yet: its duration so far, and the number of earlier stalls.
+    /// Counts the current poll if it is a stall that has not been counted. Returns its duration so far, and the number of
+    /// stalls.
     fn stalled(&self) -> Option<(Duration, u64)> {
         let mut poll = self.poll.lock();
         let ran_for = poll.since?.elapsed();

@@ -1,9 +1,9 @@
-//! Auxiliary connections (1.3.5 section 6.3.7): further connections of a switch that has its main one.
+//! Auxiliary connections (1.3.5 section 6.3.7): additional connections of a switch that has a main one.
 //!
-//! An auxiliary connection belongs to the shard of its main connection. It has its own session, buffers and backlog; while its
-//! messages are handled, the main connection lends it the switch with its handlers, and its xids. So handlers see messages of one
-//! switch, one after the other, and replies use the connection of the message that they answer. Messages that programs send
-//! through a [`Network`](crate::Network) use the main connection.
+//! An auxiliary connection belongs to the shard of its main connection. It has its own session, buffers and backlog. While
+//! its messages are handled, it borrows the switch, the handlers and the xids from the main connection. So handlers see the
+//! messages of one switch one after the other, and replies are sent on the connection of the message that they answer.
+//! Messages sent through a [`Network`](crate::Network) use the main connection.
 
 use super::{Channel, Close, Connection};
 use crate::batch::BatchContext;
@@ -11,10 +11,10 @@ use crate::mailbox::{Command, Token};
 use std::sync::Arc;
 use urtica_wire::DatapathId;
 
-/// The most auxiliary connections of one switch.
+/// The maximum number of auxiliary connections of a switch.
 pub(crate) const MAX_AUXILIARIES: usize = 16;
 
-/// The reason that ends an auxiliary connection together with its main one.
+/// The reason for closing an auxiliary connection together with its main one.
 const MAIN_ENDED: &str = "its main connection has ended";
 
 const REPLACED: &str = "a newer auxiliary connection has the same id";
@@ -23,12 +23,12 @@ const REPLACED: &str = "a newer auxiliary connection has the same id";
 pub(super) struct Auxiliary {
     datapath_id: DatapathId,
     id: u8,
-    /// The main connection, once that is found.
+    /// The main connection, once it is found.
     main: Option<Token>,
 }
 
 impl<C: Channel> Connection<C> {
-    /// Makes this an auxiliary connection of a switch, since the peer has announced one.
+    /// Makes this an auxiliary connection, as its features reply requires.
     pub(super) fn become_auxiliary(&mut self, datapath_id: DatapathId, id: u8) -> Close {
         self.auxiliary = Some(Auxiliary {
             datapath_id,
@@ -53,13 +53,13 @@ impl<C: Channel> Connection<C> {
         self.auxiliary.as_ref()?.main
     }
 
-    /// Returns the switch whose main connection it needs.
+    /// Returns the datapath id of the switch whose main connection it still has to find.
     pub fn awaits_main(&self) -> Option<DatapathId> {
         let auxiliary = self.auxiliary.as_ref()?;
         auxiliary.main.is_none().then_some(auxiliary.datapath_id)
     }
 
-    /// Requests that the shard find the main connection, unless that has been done.
+    /// Returns [`Close::ToMain`] as an error until the main connection is found, so that the shard finds it.
     pub fn expect_main(&self) -> Result<(), Close> {
         match self.awaits_main() {
             Some(_) => Err(Close::ToMain),
@@ -67,7 +67,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The connection by which its switch is known.
+    /// Returns the token of the connection by which the registry knows its switch.
     pub(super) fn switch_token(&self) -> Token {
         self.main().unwrap_or(self.token)
     }
@@ -83,8 +83,8 @@ impl<C: Channel> Connection<C> {
         ))
     }
 
-    /// Makes it an auxiliary connection of `main`, which is on the same shard; `is_open` tests whether an earlier one is still
-    /// open.
+    /// Makes it an auxiliary connection of `main`, which is on its shard. `is_open` tests whether an earlier auxiliary
+    /// connection is still open.
     pub fn attach(
         &mut self,
         main: &mut Self,
@@ -126,14 +126,14 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Borrows the switch from its main connection for one batch.
+    /// Borrows the switch from the main connection for one batch.
     pub fn borrow_from(&mut self, main: &mut Self, batch: &BatchContext) {
         main.reclaim(batch);
         self.exchange_with(main);
         self.session.follow_role(main.session.role());
     }
 
-    /// Gives the switch back.
+    /// Returns the switch to the main connection.
     pub fn return_to(&mut self, main: &mut Self) {
         self.exchange_with(main);
         main.session.follow_role(self.session.role());
@@ -144,7 +144,7 @@ impl<C: Channel> Connection<C> {
         std::mem::swap(&mut self.session.xids, &mut main.session.xids);
     }
 
-    /// Its auxiliary connections end with it.
+    /// Closes the auxiliary connections of a main connection that ends.
     pub(super) fn close_auxiliaries(&mut self, batch: &BatchContext) {
         for (_, token) in self.auxiliaries.drain(..) {
             close_later(token, MAIN_ENDED, batch);
@@ -159,7 +159,7 @@ fn host(peer: &str) -> &str {
     name.split_once(':').map_or(name, |(_, host)| host)
 }
 
-/// Makes this shard close one of its connections after the current batch.
+/// Makes the shard close one of its connections after the current batch.
 fn close_later(token: Token, reason: &'static str, batch: &BatchContext) {
     let close = Command::Close { token, reason };
     // Fails only if the shard has ended, and the connection with it.

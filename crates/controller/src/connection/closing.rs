@@ -23,7 +23,7 @@ pub(crate) enum Close {
     NotAdmitted(String),
     #[error("{0}")]
     Auxiliary(String),
-    /// The shard hands it over to the shard of its main connection; it does not close.
+    /// Not an end: the shard hands the connection over to the shard of its main connection.
     #[error("it is an auxiliary connection")]
     ToMain,
     #[error("{0}")]
@@ -39,22 +39,22 @@ impl From<io::Error> for Close {
 }
 
 impl<C: Channel> Connection<C> {
-    /// Closes the connection: sends what is left, logs the end, removes the switch from the registry, and notifies the handlers.
-    /// [`Connection::finish`] must follow.
+    /// Closes the connection: sends the remaining output, logs the end, removes the switch from the registry, and notifies
+    /// the handlers. [`Connection::finish`] must follow.
     pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.reclaim(batch);
         let _ = contain(|| {
             self.handle_events(batch);
             Ok(())
         });
-        // A last OFPT_ERROR, for instance, if the socket accepts it.
+        // Sends a final OFPT_ERROR, for instance, if the socket accepts it.
         let _ = self.flush(batch);
         batch.out.clear();
         self.end(close, batch);
     }
 
-    /// Ends a closed connection, once the answers of its kernel half are written, and the last messages behind them: all, or as
-    /// many as the socket accepts at once. Returns `false` if they are still on their way: dropping the connection would lose
+    /// Ends a closed connection once the kernel half's answers have been written, and then the last messages: all of them, or
+    /// as many as the socket accepts at once. Returns `false` while they are unsent, since dropping the connection would lose
     /// them.
     pub fn finish(&mut self, sends_all: bool, batch: &BatchContext) -> bool {
         if self.transport.is_answering() {
@@ -79,7 +79,7 @@ impl<C: Channel> Connection<C> {
 
     /// Leaves a closed connection to the next program, if a holder keeps it.
     pub fn leave_closed(&mut self) {
-        // If that fails, the next program closes it.
+        // If it fails, the next program closes the connection.
         let _ = self.transport.commit_output(self.session.to_word());
         self.transport.leave();
     }
@@ -167,7 +167,7 @@ impl<C: Channel> Connection<C> {
     }
 }
 
-/// Runs code that calls handlers; a panic in one becomes the reason for which its connection ends.
+/// Runs code that calls handlers; a handler's panic becomes the reason for closing its connection.
 pub(crate) fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Close::Panic(panic_text(panic))))
 }

@@ -1,6 +1,6 @@
-//! Connections that outlive their program: giving one to the holder, leaving it, and resuming it in the next program.
+//! Connections that outlive their program: adding one to the holder, leaving it, and resuming it in the next program.
 //!
-//! The journal has a handler's replies to a message before the message counts as handled: see [`urtica_hold`].
+//! A handler's replies to a message are in the journal before the message counts as handled: see [`urtica_hold`].
 
 use super::{Close, Connection};
 use crate::batch::BatchContext;
@@ -17,7 +17,7 @@ use urtica_hold::{Damaged, HeldConnection, Journal, Link, Words, widen_queue};
 /// The reason that ends a connection when its program leaves it to the next.
 const LEFT: Close = Close::Asked("it is left to the next program");
 
-/// The reason why a connection of an earlier program cannot be used.
+/// The reason why an earlier program's connection cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) enum Unresumable {
@@ -26,7 +26,7 @@ pub(crate) enum Unresumable {
     Half(#[from] HalfLost),
 }
 
-/// The reason why the kernel half of an earlier program cannot be used.
+/// The reason why an earlier program's kernel half cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HalfLost {
     #[error("the kernel answered for its program, and this program cannot take over kernel halves")]
@@ -35,7 +35,7 @@ pub(crate) enum HalfLost {
     Io(#[from] io::Error),
 }
 
-/// The settings of a resumption of a session.
+/// The settings for resuming a session.
 pub(crate) struct Resumption<'a> {
     pub link: &'a Arc<Link>,
     pub halves: Option<&'a dyn HeldHalves>,
@@ -48,7 +48,7 @@ impl Connection {
     /// Adds the newly accepted connection to the holder.
     ///
     /// # Errors
-    /// If it cannot be kept; it works without.
+    /// If the holder cannot keep it; the connection works without.
     pub fn hold(&mut self, link: &Arc<Link>) -> io::Result<()> {
         self.transport.hold(link, self.session.peer())
     }
@@ -56,7 +56,7 @@ impl Connection {
     /// Resumes a connection of an earlier program. [`Connection::take_up`] must follow, on its shard.
     ///
     /// # Errors
-    /// If its journal is damaged, or its session is not possible here; it must be closed then.
+    /// If its journal is damaged, or this program cannot continue its session; it must be closed then.
     pub fn resume(held: &HeldConnection, resumption: Resumption) -> Result<Self, Unresumable> {
         let Resumption {
             link,
@@ -76,7 +76,7 @@ impl Connection {
             Some(half) => newest(half, &mut recovered.words),
         };
         if half.is_none() {
-            // An older program may not have done so.
+            // An older program may not have widened it.
             widen_queue(held.socket.as_fd()).map_err(Damaged::from)?;
         }
         let socket = held.socket.try_clone().map_err(Damaged::from)?;
@@ -95,7 +95,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Lets the switch of a resumed connection join, before any of its messages is handled.
+    /// Makes the switch of a resumed connection join, before any of its messages is handled.
     pub fn take_up(&mut self, batch: &mut BatchContext) {
         if let Some(info) = self.resumed.take() {
             self.join(info, batch);
@@ -106,7 +106,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection for this program, and leaves it to the next if it is held. Its kernel half keeps running.
+    /// Closes the connection in this program. If it is held, it is left to the next program, and its kernel half keeps
+    /// running.
     pub fn leave(&mut self, batch: &mut BatchContext) {
         if let Err(error) = self.transport.commit_output(self.session.to_word()) {
             self.end(&error.into(), batch);
@@ -117,7 +118,7 @@ impl Connection {
     }
 }
 
-/// Reclaims the connection from the kernel half that an earlier program left, if there is one.
+/// Reclaims the connection from the kernel half of an earlier program, if it has one.
 fn resume_half(
     held: &HeldConnection,
     link: &Link,
@@ -133,7 +134,7 @@ fn resume_half(
         }
         None if has_half => Err(Damaged::NotAttached.into()),
         Some(_) => {
-            // The earlier program had not started it, or had finished with it.
+            // The earlier program had not started the half, or no longer used it.
             link.detach(held.id);
             Ok(None)
         }
@@ -141,8 +142,8 @@ fn resume_half(
     }
 }
 
-/// Returns the incomplete message that precedes the queue: the kernel half's, if it has answered since the last note, or else the
-/// noted one. The counter of xids in the session's word is updated likewise.
+/// Returns the incomplete message that precedes the queue: the kernel half's if it has answered since the last note,
+/// otherwise the noted one. Updates the xid counter in the session's word likewise.
 fn newest(half: &mut Resumed, words: &mut Words) -> (Vec<u8>, Stored) {
     let Some(kept) = half.half.held() else {
         return (Vec::new(), Stored::default());

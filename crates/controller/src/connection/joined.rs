@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A switch that has identified itself by its features reply, and its handlers, one per program.
+/// A switch that has identified itself by its features reply, with one handler per program.
 pub(super) struct Joined {
     pub info: Arc<SwitchInfo>,
     pub handlers: Vec<Box<dyn SwitchHandler>>,
@@ -22,9 +22,9 @@ pub(super) struct Joined {
     pub raw: Option<RawPart>,
     /// Whether its ports are known, if it describes them.
     pub is_up: bool,
-    /// When they were; before, when it joined.
+    /// The time when its ports became known; until then, the time when it joined.
     pub up_since: Instant,
-    /// One for each handler with an interval, while our role lets us write.
+    /// The timers of handlers with an interval, while our role permits writing.
     pub timers: Vec<TickTimer>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct TickTimer {
 }
 
 impl TickTimer {
-    /// Returns `None` if the time is beyond the range of [`Instant`].
+    /// Starts a timer; returns `None` if its time is beyond the range of [`Instant`].
     pub fn start(program: usize, interval: Duration, now: Instant) -> Option<Self> {
         Some(Self {
             program,
@@ -45,15 +45,14 @@ impl TickTimer {
         })
     }
 
-    /// Returns `false` if its next time is beyond the range of [`Instant`].
+    /// Restarts the timer; returns `false` if its next time is beyond the range of [`Instant`].
     fn restart(&mut self, now: Instant) -> bool {
         let next = now.checked_add(self.interval);
         next.map(|due| self.due = due).is_some()
     }
 }
 
-/// For connections that end without [`Connection::close`], because their shard has ended. A handler may panic even when it is
-/// dropped.
+/// Contains panics of handlers' destructors when a connection ends without [`Connection::close`] because its shard has ended.
 impl Drop for Joined {
     fn drop(&mut self) {
         let raw = self.raw.take().map(RawPart::drop_contained);

@@ -1,4 +1,4 @@
-//! A switch joins: it identifies itself, its handlers are created, and its ports become known.
+//! Joining: a switch identifies itself, its handlers are created, and its ports become known.
 
 use super::joined::Joined;
 use super::raw_part::RawPart;
@@ -17,7 +17,7 @@ use std::time::Instant;
 use urtica_wire::{DatapathId, DecodeError, PortStatus, Version};
 
 impl<C: Channel> Connection<C> {
-    /// The switch has sent this features reply.
+    /// Identifies the switch by its features reply.
     pub(super) fn identify(
         &mut self,
         datapath_id: DatapathId,
@@ -29,7 +29,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Refuses a peer that uses a datapath id which is reserved for another certificate.
+    /// Refuses a peer whose datapath id is reserved for another certificate.
     fn admit(&self, datapath_id: DatapathId) -> Result<(), Close> {
         match &self.admission {
             Some(admission) => admission(datapath_id).map_err(Close::NotAdmitted),
@@ -45,7 +45,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch has identified itself: makes its handlers and registers it.
+    /// Creates the handlers of a switch that has identified itself, and registers it.
     pub(super) fn join(&mut self, info: SwitchInfo, batch: &mut BatchContext) {
         urtica_log::info!(about: Subject::Switch(info.datapath_id), dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, role = %info.role, "switch joined");
         let tables = batch.network.tables();
@@ -98,8 +98,7 @@ impl<C: Channel> Connection<C> {
             );
         }
         self.ask_for_wanted_role(datapath_id, batch);
-        // 1.0 describes the ports in the features reply; in 1.3, and if a session is resumed, their descriptions are still
-        // missing.
+        // A 1.0 features reply describes the ports; in 1.3, and in a resumed session, their descriptions are still missing.
         if !self.session.awaits_ports() {
             self.come_up(batch);
         }
@@ -125,7 +124,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Handles a part of the port description. Changes after the switch is up are reported to handlers like port-status messages.
+    /// Handles a part of the port description. Once the switch is up, changes are passed to handlers as port-status messages.
     pub(super) fn learn_ports(
         &mut self,
         ports: Vec<PortStatus>,
@@ -143,7 +142,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Continues without the ports of a switch that does not describe them.
+    /// Continues with the ports that the switch has described, if it does not describe all.
     pub(super) fn do_without_ports(&mut self, problem: &PortsProblem, batch: &mut BatchContext) {
         if let PortsProblem::Malformed(error) = problem {
             self.note_malformed(error);
@@ -159,7 +158,7 @@ impl<C: Channel> Connection<C> {
         self.come_up(batch);
     }
 
-    /// Updates the known ports. Returns the changes without those that exceed [`MAX_PORTS`].
+    /// Updates the known ports. Returns the changes, except for ports beyond [`MAX_PORTS`].
     pub(super) fn update_ports(
         &mut self,
         mut changes: Vec<PortStatus>,
@@ -194,8 +193,8 @@ impl<C: Channel> Connection<C> {
     }
 }
 
-/// Returns the handler that continues the kernel half of an earlier program, and its position among the programs; `None` if there
-/// is none.
+/// Returns the handler that continues an earlier program's kernel half, and its position among the programs; `None` if there
+/// is no such handler.
 fn resume_handler(
     programs: &ProgramList,
     info: &SwitchInfo,
@@ -212,7 +211,7 @@ fn resume_handler(
     })
 }
 
-/// Warns of a switch that has no table for entries behind a filter's.
+/// Warns of a switch that has no second table, for the entries that follow a filter's.
 fn warn_if_unguarded(info: &SwitchInfo, tables: Tables) {
     let has = match info.version {
         Version::Of10 => 1,

@@ -1,4 +1,4 @@
-//! The kernel half of a connection's programs: its start, and the return of the connection to the program.
+//! The kernel half of a connection's programs: its start, and how the connection returns to the program.
 
 use super::{Channel, Close, Connection};
 use crate::batch::BatchContext;
@@ -9,8 +9,8 @@ use std::io;
 use urtica_wire::{Header, PacketIn};
 
 impl<C: Channel> Connection<C> {
-    /// Hands the next input to the kernel half, or to the shard's ring, if no work is left. Must be called after each use of
-    /// the connection. `watch` watches a descriptor in addition to the socket.
+    /// Hands further input over to the kernel half or to the shard's ring, if all input has been handled. Must be called
+    /// after each use of the connection. `watch` watches a descriptor in addition to the socket.
     pub fn release(
         &mut self,
         ring: Option<&mut (dyn InputRing + 'static)>,
@@ -58,7 +58,7 @@ impl<C: Channel> Connection<C> {
         shard.fell_back.add(reclaimed.fell_back);
     }
 
-    /// Passes to handlers the messages that the kernel half has settled and that contain news, before later input is handled.
+    /// Passes the events of the kernel half to handlers, before later input is handled.
     pub(super) fn handle_events(&mut self, batch: &mut BatchContext) {
         let (Some(joined), Some(version)) = (&mut self.switch, self.session.version()) else {
             return;
@@ -75,13 +75,14 @@ impl<C: Channel> Connection<C> {
         });
     }
 
-    /// Once the switch is up, may be written to, and has reached the threshold: starts the kernel half of all programs, or that
-    /// of its program or of one of several for all, if there is one and none continues from an earlier program.
+    /// Starts a kernel half once the switch is up, may be written to, and has reached the threshold: that of all programs,
+    /// that of the only program, or one that answers for all. Does nothing if there is none, or if one continues from an
+    /// earlier program.
     pub(super) fn start_kernel_half(&mut self, batch: &BatchContext) {
         let (Some(switch), true) = (&mut self.switch, self.transport.may_get_kernel_half()) else {
             return;
         };
-        // It would answer frames that a raw program has to see.
+        // A kernel half would answer frames that a raw program must see.
         if !switch.is_up || !self.session.role().may_write() || self.session.is_raw() {
             return;
         }
@@ -131,7 +132,7 @@ impl<C: Channel> Connection<C> {
             }
             return Ok(());
         }
-        // Events of a connection that was reclaimed to send something.
+        // Handles the events of a connection that was reclaimed to send something.
         self.handle_events(batch);
         if !batch.out.is_empty() {
             self.flush(batch)?;

@@ -1,4 +1,4 @@
-//! A connected switch during a change of programs: adds and removes handlers, and their entries.
+//! A change of programs at a connected switch: adds and removes handlers, and their entries.
 
 use super::joined::{Joined, TickTimer};
 use super::{Channel, Close, Connection, contain, drop_contained, panic_of};
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use urtica_wire::{Match, Message, Version, split_frame};
 
-/// Handlers, each with its program.
+/// Handlers with their programs.
 type Handlers = Vec<(Listed, Box<dyn SwitchHandler>)>;
 
-/// A connection whose program answers in the kernel starts again with other programs.
+/// The reason for closing a connection with a kernel half: it starts again with the new programs.
 const HAS_KERNEL_HALF: Close =
     Close::Asked("the programs have changed, and one of them answered in the kernel");
 
@@ -62,7 +62,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Deletes the entries of a program that is gone; if it is replaced, only those that the new program does not have.
+    /// Deletes the entries of a removed program; if another program replaces it, only entries that the new one does not have.
     fn settle_entries(&mut self, program: ProgramId, is_replaced: bool, batch: &mut BatchContext) {
         let Some(version) = self.session.version() else {
             return;
@@ -89,7 +89,7 @@ impl<C: Channel> Connection<C> {
         ));
     }
 
-    /// Sends the switch a request, after the output of handlers.
+    /// Sends the switch a request, behind the handlers' output.
     fn ask(
         &mut self,
         question: &Message,
@@ -102,7 +102,7 @@ impl<C: Channel> Connection<C> {
             deadline: TOLD_WITHIN,
         };
         let xid = self.session.xids.next(Origin::REQUEST);
-        // If it cannot be encoded, the sender is dropped, and the receiver reports that there is no reply.
+        // If it cannot be encoded, its sender is dropped, and the receiver reports that no reply will arrive.
         if question.encode(version, xid, &mut batch.out).is_ok() {
             self.counters.sent.add(1);
             self.requests.insert(xid, asker, batch.now);
@@ -115,7 +115,7 @@ impl<C: Channel> Connection<C> {
         let mut bytes = Vec::new();
         let deletion = entries::deletion(Match::any(), program);
         let xid = Origin::SESSION.xid();
-        // A match on everything can be expressed in every version.
+        // All versions can express a match on everything.
         let _ = entries::encode(&deletion, program, None, version, xid, &mut bytes);
         self.counters.sent.add(1);
         let permanent = self.permanent_entries(batch);
@@ -130,7 +130,7 @@ impl<C: Channel> Connection<C> {
         bytes
     }
 
-    /// The record that a 1.0 switch has.
+    /// Returns the record of a 1.0 switch's permanent entries.
     fn permanent_entries(&self, batch: &BatchContext) -> Option<Arc<Mutex<PermanentEntries>>> {
         match self.session.version() {
             Some(Version::Of10) => batch.network.permanent_entries(self.datapath_id()?),
@@ -138,7 +138,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Removes from the handlers' output changes of entries that make no difference, while some are being settled.
+    /// Removes redundant changes of entries from the handlers' output, while entries are being settled.
     #[cold] // so that connections whose programs do not change pay a comparison
     pub(super) fn rewrite_output(&mut self, batch: &mut BatchContext) {
         for reconciliation in &mut self.reconciliations {
@@ -148,7 +148,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Delays messages from the mailbox, or removes changes that make no difference, if their sender's entries are being settled.
+    /// Delays messages from the mailbox, or removes redundant changes from them, if their sender's entries are being settled.
     /// Returns the messages to send now.
     #[cold]
     pub(super) fn rewrite_sent(&mut self, waiting: Waiting, now: Instant) -> Option<Waiting> {
@@ -165,7 +165,7 @@ impl<C: Channel> Connection<C> {
         Some(Waiting { bytes, ..waiting })
     }
 
-    /// Continues to settle entries: once the switch has reported them, and once their program is quiet.
+    /// Continues to settle entries: once the switch has reported them, and again once their program is quiet.
     pub(super) fn settle(&mut self, batch: &mut BatchContext) {
         for index in 0..self.reconciliations.len() {
             let settled = &mut self.reconciliations[index];
@@ -179,7 +179,7 @@ impl<C: Channel> Connection<C> {
         self.finish_settled(batch);
     }
 
-    /// Deletes all earlier entries of a program, since they are not known.
+    /// Deletes all earlier entries of a program, since the switch did not report them.
     fn begin_without(&mut self, index: usize, error: &RequestError, batch: &BatchContext) {
         urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "cannot read a changed program's entries; deleting and resending all");
         let program = self.reconciliations[index].program;
@@ -224,7 +224,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Forgets the permanent entries that these deletions of a 1.0 switch's are about.
+    /// Removes the permanent entries that these messages delete from the record of a 1.0 switch.
     fn forget_permanent(&self, program: ProgramId, deletions: &[u8], batch: &BatchContext) {
         let Some(permanent) = self.permanent_entries(batch) else {
             return;
@@ -241,8 +241,8 @@ impl<C: Channel> Connection<C> {
 }
 
 impl Joined {
-    /// Switches to another list of programs, with the handlers that exist and new ones. Returns the positions of the new ones,
-    /// and the handlers that are no longer used.
+    /// Changes to another list of programs, keeping existing handlers and creating new ones. Returns the positions of the new
+    /// handlers, and the handlers that are no longer used.
     fn take_programs(&mut self, list: &Arc<ProgramList>) -> (Vec<usize>, Handlers) {
         let old = std::mem::replace(&mut self.programs, Arc::clone(list));
         let mut before: Vec<_> = self.handlers.drain(..).map(Some).collect();

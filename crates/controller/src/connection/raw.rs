@@ -1,4 +1,4 @@
-//! Frames for a raw program, and from it.
+//! Frames to and from a raw program.
 //!
 //! ```text
 //!             hello … features reply         from then on
@@ -6,7 +6,7 @@
 //!         └─► Session ──► join ──────┴──┤
 //!                                       └──► Session, services: what they need, and replies to them
 //! ```
-//! Frames that only the program sees are passed to it a run at a time, without being decoded.
+//! Runs of frames for the program alone are passed to it together, without being decoded.
 
 use super::joined::Joined;
 use super::raw_part::RawPart;
@@ -22,10 +22,10 @@ use crate::{Frames, RawSwitch};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use urtica_wire::{Header, Version, split_frame};
 
-/// The number of bytes that a switch may send before it has identified itself: they are kept for the raw program.
+/// The maximum number of bytes from a switch that has not identified itself, which are kept for the raw program.
 const MAX_EARLY_BYTES: usize = 1 << 20;
 
-/// Message types with one number in all versions.
+/// Message types with equal numbers in all versions.
 const ECHO_REQUEST: u8 = 2;
 const FEATURES_REPLY: u8 = 6;
 const PORT_STATUS: u8 = 12;
@@ -36,11 +36,11 @@ const ROLE_REPLY: u8 = 25;
 /// The addressee of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addressee {
-    /// All: it answers nothing.
+    /// All programs: it is no reply.
     All,
-    /// The sender with these xids, other than the raw program: the session, a service, or code outside of programs.
+    /// Another sender, by its xids: the session, a service, or code outside of programs.
     Other,
-    /// The raw program, whose request it answers.
+    /// The raw program, since it replies to one of its requests.
     Raw,
 }
 
@@ -64,7 +64,7 @@ impl Joined {
         }
     }
 
-    /// Returns the length of the frames at the front that only the raw program needs to see.
+    /// Returns the length of the frames at the front that are for the raw program alone.
     fn plain_run(&self, bytes: &[u8]) -> usize {
         if !self.programs.programs.is_empty() {
             return 0;
@@ -86,7 +86,7 @@ impl Joined {
 }
 
 impl<C: Channel> Connection<C> {
-    /// Handles frames at the front of `rest`, which has a whole one.
+    /// Handles frames at the front of `rest`, which starts with a complete one.
     pub(super) fn handle_raw(
         &mut self,
         rest: &mut &[u8],
@@ -125,7 +125,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Handles a frame of a switch that has not joined, which is kept for the program.
+    /// Handles a frame of a switch that has not joined, and keeps it for the program.
     fn handle_early(&mut self, frame: &[u8], batch: &mut BatchContext) -> Result<(), Close> {
         let answers = Header::peek(frame).is_some_and(|header| {
             let is_sessions = Origin::of(header.xid) == Origin::RAW_SESSION;
@@ -164,8 +164,8 @@ impl<C: Channel> Connection<C> {
         self.switch.as_ref()?.raw.as_ref()
     }
 
-    /// Passes frames to the raw handler. Returns the number of frames that it has handled, and the number of bytes left, if the
-    /// output should be sent first.
+    /// Passes frames to the raw handler. Returns the number of frames handled, and the number of bytes left if the output
+    /// should be sent first.
     fn show(&mut self, run: &[u8], batch: &mut BatchContext) -> (u64, usize) {
         let Some(joined) = &mut self.switch else {
             return (0, 0);
@@ -186,14 +186,14 @@ impl<C: Channel> Connection<C> {
         let mut frames = Frames::new(run);
         raw.handler.frames(&mut switch, &mut frames);
         let (left, count, packet_ins) = frames.finish(&switch);
-        // Those that services see have been counted.
+        // Packet-ins that services see have been counted.
         if programs.programs.is_empty() {
             self.counters.packet_ins.add(packet_ins);
         }
         (count, left)
     }
 
-    /// Sends whole frames of the raw program from the mailbox. Their bytes were counted when the backlog admitted them.
+    /// Sends the raw program's frames from the mailbox. Their bytes were counted when the backlog admitted them.
     pub fn send_frames(&mut self, mut bytes: Vec<u8>, count: u64, batch: &BatchContext) {
         self.reclaim(batch);
         if let Some(joined) = &mut self.switch {
@@ -245,9 +245,9 @@ impl Joined {
 /// Returns whether a message of this type answers a request, or refuses one.
 fn is_reply(version: Version, message_type: u8) -> bool {
     match version {
-        // OFPT_ERROR, and the types in section 5.1 of 1.0 that end in REPLY.
+        // OFPT_ERROR, and the types of section 5.1 of 1.0 that end in REPLY.
         Version::Of10 => matches!(message_type, 1 | 3 | 6 | 8 | 17 | 19 | 21),
-        // Likewise by section 7.1 of 1.3.5.
+        // The corresponding types of section 7.1 of 1.3.5.
         Version::Of13 => matches!(message_type, 1 | 3 | 6 | 8 | 19 | 21 | 23 | 25 | 27),
     }
 }

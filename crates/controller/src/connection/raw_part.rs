@@ -5,7 +5,7 @@ use crate::program_list::ProgramList;
 use crate::xid_map::XidMap;
 use crate::{Network, RawHandler, SwitchInfo};
 
-/// A raw program's part of a switch that has joined.
+/// A raw program's handler for a switch that has joined.
 pub(super) struct RawPart {
     pub handler: Box<dyn RawHandler>,
     pub network: Network,

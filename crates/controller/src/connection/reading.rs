@@ -1,25 +1,25 @@
-//! A connection's interest in its socket, and one read of a ready socket.
+//! The events that a connection waits for, and the read of a ready socket.
 
 use super::{Close, Connection};
 use crate::batch::BatchContext;
 use crate::transport::Found;
 use rustix::fd::BorrowedFd;
 
-/// Space before the read for an incomplete frame of the last read; no frame is longer.
+/// Space in front of a read for an incomplete frame of the previous read; no frame is longer.
 const FRAGMENT_BYTES: usize = 64 << 10;
 
-/// The most that is read from one switch for one batch.
+/// The maximum number of bytes read from one switch for one batch.
 const READ_BYTES: usize = 256 << 10;
 
 /// The length of the buffer that a shard lends its connections.
 pub(crate) const BUFFER_BYTES: usize = FRAGMENT_BYTES + READ_BYTES;
 
-/// The readiness of a socket after a wait.
+/// A socket's readiness after a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
-    /// It has input.
+    /// Whether it has input.
     pub has_input: bool,
-    /// The peer sends nothing more, or the connection has failed.
+    /// Whether the peer sends no more, or the connection has failed.
     pub is_closed: bool,
 }
 
@@ -27,12 +27,12 @@ pub(crate) struct Ready {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub input: Awaited,
-    /// Whether to wait until there is space for output.
+    /// Whether to wait until the socket accepts output.
     pub output: bool,
 }
 
 impl Interest {
-    /// Space for output alone.
+    /// Waits for space for output only.
     pub const OUTPUT: Self = Self {
         input: Awaited::Nothing,
         output: true,
@@ -42,27 +42,27 @@ impl Interest {
 /// The input to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// No input: the switch does not read our replies (back-pressure).
+    /// No input, since the switch does not read our replies (back-pressure).
     Nothing,
-    /// Only the end: the kernel half's wake-up, or the ring, announces input.
+    /// Only the end: input is announced by the kernel half's wake-up, or by the ring.
     End,
-    /// More input than is queued: the rest of a message whose start stays in the queue.
+    /// Input beyond what is queued: the rest of a message whose start stays in the queue.
     More,
     Any,
 }
 
 impl Connection {
-    /// The socket, to be watched.
+    /// Returns the socket, to be watched.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.transport.socket()
     }
 
-    /// Returns a descriptor that is watched for this connection in addition to the socket, and no longer needs to be.
+    /// Returns a descriptor that was watched in addition to the socket, and no longer needs to be.
     pub fn take_wakeup(&mut self) -> Option<BorrowedFd<'_>> {
         self.transport.take_wakeup()
     }
 
-    /// Returns `true` if decrypted input is available, or input waits in the socket.
+    /// Returns `true` if decrypted input is available, or the socket has input.
     pub fn has_input(&self) -> bool {
         self.transport.channel().has_input()
     }
@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// Serves a ready socket: first sends waiting output, then, if no replies remain, reads into `buffer`, which has
+    /// Serves a ready socket: sends waiting output, and then, if no replies remain, reads into `buffer`, which has
     /// [`BUFFER_BYTES`].
     pub fn serve(
         &mut self,
@@ -94,7 +94,7 @@ impl Connection {
         if self.is_waiting() {
             self.resume_output(batch)?;
         }
-        // Otherwise input is in the ring first.
+        // Input that the ring owns arrives there first.
         let has_input = ready.has_input && !self.transport.is_owned_by_ring();
         if !self.is_stalled() && (has_input || ready.is_closed) {
             self.read(buffer, batch)?;
@@ -107,11 +107,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads once, after an incomplete frame that the last read may have left, and handles what was received.
+    /// Reads once, behind an incomplete frame that the last read may have left, and handles the input.
     fn read(&mut self, buffer: &mut [u8], batch: &mut BatchContext) -> Result<(), Close> {
         batch.network.shard(batch.shard).counters.reads.add(1);
         if self.transport.is_owned_by_ring() {
-            // The switch has closed its end: an earlier passing of input may not have been reported yet.
+            // The switch has closed its end: the ring may have passed input earlier without an entry that says so.
             self.take_back_from_ring(batch);
         }
         let received = self.transport.receive(&mut buffer[FRAGMENT_BYTES..])?;
@@ -138,14 +138,14 @@ impl Connection {
         self.flush(batch)
     }
 
-    /// After a stall: sends waiting output, then handles input that was received before the switch stalled.
+    /// Ends a stall: sends waiting output, then handles input that was received before the stall.
     fn resume_output(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
         self.flush_backlog(batch)?;
         if self.is_stalled() {
             return Ok(());
         }
-        // The input that a held connection has to handle waits in the socket's queue; here is only the start of a message that
-        // continues there.
+        // A held connection's unhandled input is in the socket's queue. Here is only the start of a message that continues
+        // there.
         if !self.transport.is_held() && self.transport.input_len() > 0 {
             batch.note_read();
             self.handle_kept_input(batch)?;

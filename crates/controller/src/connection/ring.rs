@@ -6,7 +6,7 @@ use crate::batch::BatchContext;
 use crate::mailbox::Token;
 
 impl<C: Channel> Connection<C> {
-    /// Handles messages from the ring; after others, if those wait.
+    /// Handles messages from the ring, after other input that waits.
     pub fn handle_ring_messages(
         &mut self,
         messages: &[u8],
@@ -25,13 +25,13 @@ impl<C: Channel> Connection<C> {
         self.flush(batch)
     }
 
-    /// Reads from the socket again, if input was passed there. All earlier entries of the ring have been handled.
+    /// Reads from the socket again if the ring has passed input. All earlier entries of the ring have been handled.
     pub fn take_back_from_ring(&mut self, batch: &BatchContext) {
         self.transport.take_back_from_ring();
         self.count_ring(batch);
     }
 
-    /// Attaches it to the ring once the switch is up, and hands the input over, if that can be.
+    /// Attaches the connection to the ring once the switch is up, and hands its input over if possible.
     pub(super) fn settle_ring(&mut self, ring: Option<&mut (dyn InputRing + 'static)>) {
         if let (Some(ring), true) = (ring, self.transport.may_get_ring()) {
             self.attach_to_ring(ring, self.token);
@@ -58,7 +58,7 @@ impl<C: Channel> Connection<C> {
         is_lost
     }
 
-    /// Adds the counts of the ring to the counters.
+    /// Adds the ring's counts to the counters.
     pub(super) fn count_ring(&mut self, batch: &BatchContext) {
         let Some(counts) = self.transport.take_ring_counts() else {
             return;

@@ -1,4 +1,4 @@
-//! The controller's role at a connection's switch: requests for it, and their outcomes.
+//! The controller's role at a connection's switch: requests for a role, and their outcomes.
 
 use super::{Channel, Connection};
 use crate::batch::BatchContext;
@@ -9,7 +9,7 @@ use crate::{RequestError, SwitchInfo};
 use std::sync::Arc;
 use urtica_wire::DatapathId;
 
-/// The number of requests for roles that may wait for earlier ones.
+/// The maximum number of role requests that wait for earlier ones.
 const MAX_ROLE_REQUESTS: usize = 64;
 
 /// The expected reply, for error messages.
@@ -38,7 +38,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Requests the role that is wanted at a switch that has just joined, if it was set after the first request.
+    /// Requests the wanted role from a switch that has just joined, if it was set after the first request.
     pub(super) fn ask_for_wanted_role(&mut self, switch: DatapathId, batch: &mut BatchContext) {
         let Some(wanted) = batch.network.wanted_roles().get(switch) else {
             return;
@@ -49,7 +49,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Reports the role's outcome, as this frame or the elapsed time has determined it, to all who wait.
+    /// Reports roles that this frame or a time-out has determined to all who wait for them.
     pub(super) fn note_roles(&mut self, frame: &[u8], batch: &mut BatchContext) {
         while let Some(report) = self.session.poll_role() {
             match report {
@@ -83,7 +83,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Reports the new role to programs; handlers start again if they may now write.
+    /// Reports the new role to programs, and starts handlers again if they may now write.
     fn change_role(&mut self, from: Role, to: Role, batch: &mut BatchContext) {
         let token = self.switch_token();
         let Some(switch) = &mut self.switch else {

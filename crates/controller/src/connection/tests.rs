@@ -1,4 +1,4 @@
-//! The state of a connection that cannot be seen from outside.
+//! Tests of a connection's state that cannot be seen from outside.
 
 use super::*;
 use crate::program_list::ProgramList;
@@ -29,7 +29,7 @@ fn batch() -> BatchContext {
     BatchContext::new(Vec::new(), Instant::now(), network, programs, 0)
 }
 
-/// The connection of a 1.0 switch that has joined.
+/// Returns the connection of a 1.0 switch that has joined.
 fn joined(batch: &mut BatchContext) -> Connection<Taking> {
     let config = SessionConfig::default();
     let mut connection = Connection::new(Taking, "a test".into(), 1, config, batch.now);
@@ -82,7 +82,7 @@ fn abandoned_requests_are_forgotten() {
     let reply = encoded(&Message::BarrierReply, xid);
     connection.handle_input(&reply, &mut batch).unwrap();
     assert!(awaited.recv().unwrap().is_ok());
-    // One that is not answered ends.
+    // An unanswered request ends.
     let awaited = ask(&mut connection, &batch);
     batch.now = start + Duration::from_secs(59);
     connection.requests.sweep(batch.now);
