@@ -1,4 +1,4 @@
-//! The settings and the start of a controller.
+//! The settings of a controller, and its start.
 
 use crate::background::Starter;
 use crate::datapath_ids::DatapathIds;
@@ -23,7 +23,7 @@ use urtica_socket::{Address, DEFAULT_PORT, ListenError, Listener, NoTlsConfig, T
 /// The time that a stopping shard waits for switches to read their output, by default.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The maximum number of shards, more than any machine can use: each has a thread and half a megabyte of buffers.
+/// The maximum number of shards, well above the cores of any machine: each has a thread and half a megabyte of buffers.
 const MAX_SHARDS: usize = 1024;
 
 /// The port that OpenFlow used before IANA assigned one. Mininet and old switches still try it.
@@ -137,17 +137,17 @@ impl Controller {
         self
     }
 
-    /// Makes listeners and connections survive this program: a holder keeps them when it is killed or
-    /// [leaves](Running::leave), and the next program with the same holder takes them over. `held` is returned by
-    /// [`attach`](crate::hold::attach).
+    /// Makes listeners and connections survive this program: a holder keeps them when the program is killed or
+    /// [leaves](Running::leave), and the next program with this holder takes them over. [`attach`](crate::hold::attach)
+    /// returns `held`.
     ///
     /// A connection that is taken over has no new hello. Handlers are created again, and their
     /// [`switch_up`](crate::SwitchHandler::switch_up) is called once the switch has described its ports; packet-ins may
-    /// arrive before. The switch receives the answers of the earlier handlers once; unanswered packet-ins are passed to the
-    /// new ones. Messages that a program sends through a [`Network`] may be lost, or sent twice if a handler receives a
+    /// arrive earlier. The switch receives the earlier handlers' answers once, and the new handlers receive unanswered
+    /// packet-ins. Messages that a program sends through a [`Network`] may be lost, or sent twice if a handler receives a
     /// packet-in again.
     ///
-    /// Only connections over TCP are held. Of the handlers' kernel halves, only those that can be held
+    /// Only TCP connections are held. Of the handlers' kernel halves, only those that can be held
     /// ([`KernelHalf::held`](crate::KernelHalf::held)) are started; taking over those of an earlier program requires
     /// [`Controller::held_halves`].
     pub fn hold(mut self, held: Held) -> Self {
@@ -156,8 +156,8 @@ impl Controller {
     }
 
     /// Takes over the kernel halves that an earlier program left with the holder: see `urtica-offload`. A program that
-    /// [resumes](Program::resume) its handlers continues them, others release them. Without this, connections that have a
-    /// kernel half are closed, and their switches reconnect.
+    /// [resumes](Program::resume) its handlers continues them; other programs release them. Without this, connections that
+    /// have a kernel half are closed, and their switches reconnect.
     pub fn held_halves(mut self, halves: impl HeldHalves + 'static) -> Self {
         self.held_halves = Some(Arc::new(halves));
         self
@@ -171,9 +171,8 @@ impl Controller {
     }
 
     /// Sets a file of the datapath ids that each certificate may use, so that no switch can impersonate another. It has a
-    /// line for each certificate: ids, separated by commas, and a name as in `Certificate::is_called`. A switch that
-    /// connects by TLS needs a line; one that does not may use the ids that no line has. The file is reloaded when it
-    /// changes.
+    /// line for each certificate: ids, separated by commas, and a name as in `Certificate::is_called`. A switch that connects
+    /// by TLS needs a line; a switch without TLS may use the ids that are on no line. The file is reloaded when it changes.
     pub fn datapath_ids(mut self, file: PathBuf) -> Self {
         self.datapath_ids = Some(file);
         self
@@ -186,7 +185,7 @@ impl Controller {
         self
     }
 
-    /// Like [`Controller::program`], for a program that is also used elsewhere.
+    /// Like [`Controller::program`], for a program that the caller shares.
     pub fn shared_program(mut self, program: Arc<dyn Program>) -> Self {
         self.programs.push(program);
         self
@@ -195,16 +194,17 @@ impl Controller {
     /// Runs a program that gets frames instead of messages; a later call replaces it. Other programs of the controller may
     /// only [observe](crate::Stage::Observe).
     ///
-    /// The session sends a hello and a features request, answers echo requests, and sends some to silent switches; if other
-    /// programs observe, it also asks for port descriptions. The raw program gets every frame in order, from the switch's
-    /// hello on, including echo requests, the first features reply and messages that other programs consume; only replies
-    /// to other senders' messages are not for it. Nothing else is sent to the switch, and the program's frames are not changed:
-    /// no cookie is marked, no table-miss entry is added, FLOOD stays FLOOD, and malformed frames are not answered.
+    /// The session sends a hello and a features request, answers echo requests, and probes silent switches with its own; if
+    /// other programs observe, it also requests port descriptions. The raw program gets every frame in order, from the
+    /// switch's hello on, including echo requests, the first features reply and messages that other programs consume. Only
+    /// replies to other senders' messages are not passed to it. Nothing else is sent to the switch, and the program's frames
+    /// are not changed: no cookie is marked, no table-miss entry is added, FLOOD stays FLOOD, and malformed frames are not
+    /// answered.
     ///
-    /// Replies are routed by xid. The program may use any; if the first byte of one is another sender's (254, 255, 250, or the
-    /// number of one of the other programs), another xid is used on the wire, and replies get the program's again.
+    /// Replies are routed by xid. The program may use any xid. If the first byte of one belongs to another sender (254, 255,
+    /// 250, or another program's number), the frame is sent with a different xid, and replies get the original one back.
     ///
-    /// Not with [`Controller::hold`] and [`Controller::kernel_halves`].
+    /// Cannot be combined with [`Controller::hold`] and [`Controller::kernel_halves`].
     ///
     /// ```no_run
     /// use urtica_controller::{Controller, RawHandler, RawSwitch, SwitchInfo};
@@ -227,21 +227,21 @@ impl Controller {
         self
     }
 
-    /// Makes switches' messages arrive through rings if possible, one per shard: see `urtica-offload`. A switch then stays
-    /// with its first shard.
+    /// Makes switches' messages arrive through rings if possible, one per shard: see `urtica-offload`. Switches then stay
+    /// with their first shard.
     pub fn input_rings(mut self, rings: impl InputRings + 'static) -> Self {
         self.rings = Some(Arc::new(rings));
         self
     }
 
-    /// Sets kernel halves that settle packets in front of all programs, for instance on behalf of services: see
-    /// `urtica-offload`. Handlers' own [kernel halves](crate::SwitchHandler::kernel_half) are not started then.
+    /// Sets kernel halves that settle packets before all programs, for instance on behalf of services: see `urtica-offload`.
+    /// The handlers' own [kernel halves](crate::SwitchHandler::kernel_half) are not started then.
     pub fn kernel_halves(mut self, halves: impl KernelHalves + 'static) -> Self {
         self.kernel_halves = Some(Arc::new(halves));
         self
     }
 
-    /// Sets for how long a switch must have been up, and how many packet-ins it must have sent, before it gets a
+    /// Sets the time that a switch must have been up, and the number of packet-ins that it must have sent, before it gets a
     /// [kernel half](crate::KernelHalf), which needs memory of the system: by default 1 s and 16.
     pub fn kernel_half_after(mut self, uptime: Duration, packet_ins: u64) -> Self {
         self.half_threshold = Threshold { uptime, packet_ins };
@@ -257,7 +257,7 @@ impl Controller {
     }
 
     /// Runs background programs that have no handlers, such as an HTTP interface: `start` [spawns](Background::spawn) them.
-    /// A [`Program`] has a handler for each switch, which sees each message; these cost a message nothing.
+    /// Unlike a [`Program`], whose handlers see each message, they add no cost per message.
     ///
     /// Their messages are from [code outside of programs](crate::ProgramId::OUTSIDE). `start` is called like
     /// [`Program::start`], after those of all programs.
@@ -378,7 +378,7 @@ impl Controller {
         Ok(programs)
     }
 
-    /// Refuses settings that cannot work.
+    /// Rejects settings that cannot work.
     fn check(&self, programs: &[Arc<dyn Program>]) -> Result<(), Error> {
         match self.shards {
             None | Some(1..=MAX_SHARDS) => {}
@@ -395,7 +395,7 @@ impl Controller {
         Ok(programs.try_for_each(|program| program.check())?)
     }
 
-    /// Refuses programs and settings that would hide frames from a raw program.
+    /// Rejects programs and settings that would hide frames from a raw program.
     fn check_raw(&self, programs: &[Arc<dyn Program>]) -> Result<(), SettingError> {
         let with = match (&self.held, &self.kernel_halves) {
             (Some(_), _) => Some("a holder"),
@@ -410,7 +410,7 @@ impl Controller {
         check_beside_raw(programs.iter().map(|program| &**program))
     }
 
-    /// Refuses files that cannot be used, and TLS without files.
+    /// Rejects unusable files, and addresses for TLS without files.
     #[cfg(feature = "args")]
     pub(crate) fn check_files(&self) -> Result<(), Error> {
         self.load_tls()?;
@@ -446,7 +446,7 @@ impl Controller {
         };
         let listeners = addresses.iter().map(listen).collect::<Result<_, _>>()?;
         if let Some(held) = held {
-            // Those that are no longer needed.
+            // Listeners that are no longer needed.
             let others = held.listeners.drain(..);
             others.for_each(|listener| held.link.forget(listener.id));
         }
@@ -454,7 +454,7 @@ impl Controller {
     }
 }
 
-/// Listens at this address with the socket that an earlier program had for it, or with one that the holder keeps from now on.
+/// Listens at an address, with an earlier program's socket for it, or with a new one that the holder keeps.
 fn listen_on(held: &mut Held, address: &Address) -> Result<Listener, ListenError> {
     let label = address.to_string();
     let mut kept = held.listeners.iter();
@@ -476,7 +476,7 @@ fn tables_of(programs: &[Arc<dyn Program>]) -> Tables {
     Tables::of(programs.iter().map(|program| program.stage()))
 }
 
-/// The cores that the process may use, as `taskset` and control groups leave them.
+/// Returns the cores that the process may use, as limited by `taskset` and control groups.
 fn usable_cores() -> Vec<usize> {
     let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
     (0..rustix::thread::CpuSet::MAX_CPU)
@@ -484,7 +484,7 @@ fn usable_cores() -> Vec<usize> {
         .collect()
 }
 
-/// Thousands of switches are thousands of sockets; the soft limit is often 1024.
+/// Raises the soft limit of open files, which is often 1024: each switch has a socket, and a controller may have thousands.
 fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

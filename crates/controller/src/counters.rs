@@ -1,4 +1,4 @@
-//! Counters, per switch, per shard, and of background programs.
+//! Counters per switch, per shard, and of background programs.
 
 use crate::panic_log::PanicLog;
 use std::sync::Arc;
@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter that one thread writes and any may read.
 ///
-/// Thread-safety: only the owning shard adds to it, so it needs no atomic read-modify-write: a relaxed
-/// load and store cost the same as a plain field. Counters that several threads write are all added to with
-/// `add_shared`.
+/// Thread-safety: only the owning shard adds to it, so it needs no atomic read-modify-write: a relaxed load and store cost as
+/// much as a plain field. A counter that several threads write uses `add_shared` for all additions.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -42,7 +41,7 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Names and values, in order.
+            /// Iterates over names and values, in order.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($field), self.$field.get()),)+].into_iter()
             }
@@ -141,10 +140,10 @@ counters! {
     }
 }
 
-/// The busy times of a shard's wake-ups: from the notification of switches' input until all of it was answered, which is an
-/// upper limit of a packet-in's latency in the controller.
+/// The busy times of a shard's wake-ups: from the notification of switches' input until all of it was answered. This is an
+/// upper bound of a packet-in's latency in the controller.
 ///
-/// Cost: two instructions to find the class of a duration, and one addition, for each wake-up.
+/// Cost: for each wake-up, two instructions to find the class of a duration, and one addition.
 #[derive(Debug, Default)]
 pub struct BusyTimes {
     /// By the number of binary digits of the nanoseconds.
@@ -152,29 +151,29 @@ pub struct BusyTimes {
 }
 
 impl BusyTimes {
-    /// The last class contains all times from 2^30 ns on, which is a second.
+    /// The last class contains all times from 2^30 ns on, about a second.
     const CLASSES: usize = 32;
 
-    /// Counts one. Only for the owning thread.
+    /// Counts one duration. Only for the owning thread.
     #[inline]
     pub(crate) fn add(&self, nanoseconds: u64) {
         self.add_all(nanoseconds, 1);
     }
 
-    /// Counts several of equal duration. Only for the owning thread.
+    /// Counts several equal durations. Only for the owning thread.
     #[inline]
     pub(crate) fn add_all(&self, nanoseconds: u64, count: u64) {
         let class = (u64::BITS - nanoseconds.leading_zeros()) as usize;
         self.classes[class.min(Self::CLASSES - 1)].add(count);
     }
 
-    /// Returns for each class, in order, the exclusive upper limit in nanoseconds, and the count. The last class has no
-    /// upper limit.
+    /// Returns the exclusive upper bound in nanoseconds and the count of each class, in order. The last class has no upper
+    /// bound.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         Self::sums(std::iter::once(self))
     }
 
-    /// Like [`BusyTimes::iter`], for the sums of several.
+    /// Like [`BusyTimes::iter`], for the sums of `all`.
     pub(crate) fn sums<'a>(
         all: impl Iterator<Item = &'a Self> + Clone,
     ) -> impl Iterator<Item = (u64, u64)> {
@@ -214,7 +213,7 @@ impl BackgroundCounters {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts, keeps and logs a program that panicked.
+    /// Counts and logs a program's panic, and keeps it for the operator.
     pub(crate) fn note_panic(&self, program: &str, reason: &str) {
         self.add_panic();
         self.log.note(Some(program), None, reason);

@@ -1,4 +1,4 @@
-//! The datapath ids that each certificate may use, so that no switch can pose as another.
+//! The datapath ids that each certificate may use, so that no switch can impersonate another.
 //!
 //! The file has a line per certificate: the datapath ids, separated by commas, then the certificate's name. Lines that begin
 //! with `#` are comments.
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use urtica_socket::{Certificate, FileWatch};
 use urtica_wire::DatapathId;
 
-/// The file as last read.
+/// The contents of the file when it was last read.
 #[derive(Debug, Default)]
 struct Rules {
     path: PathBuf,
@@ -29,9 +29,9 @@ struct Row {
     holder: String,
 }
 
-/// The rules in use, which are read again when their file changes.
+/// The rules in use, which are reloaded when their file changes.
 ///
-/// Thread-safety: the supervisor refreshes them, and shards query them; the lock is held for a query only.
+/// Thread-safety: the supervisor reloads them, and shards query them; the lock is held only for a query.
 #[derive(Clone)]
 pub(crate) struct DatapathIds {
     rules: Arc<Mutex<Rules>>,
@@ -51,7 +51,7 @@ impl DatapathIds {
         })
     }
 
-    /// Reads the file again if it has changed. `Some(Err)` if it is invalid now: the old rules stay in use.
+    /// Reloads the file if it has changed. Returns `Some(Err)` if it is now invalid: the old rules stay in use.
     pub fn refresh(&mut self) -> Option<Result<(), SettingError>> {
         if !self.files.has_changed() {
             return None;
@@ -61,7 +61,8 @@ impl DatapathIds {
         Some(read.map(|rules| *self.rules.lock() = rules))
     }
 
-    /// Checks that a peer with this certificate, or without one, may use a datapath id. The error is a message.
+    /// Checks that a peer with this certificate, or without one, may use a datapath id. The error is the reason for refusing
+    /// it.
     pub fn admit(
         &self,
         datapath_id: DatapathId,
@@ -126,7 +127,7 @@ impl Rules {
 }
 
 impl Row {
-    /// `None` for a line without a rule.
+    /// Parses a line; returns `None` if it has no rule.
     fn parse(line: &str) -> Result<Option<Self>, String> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {

@@ -15,10 +15,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The size of a connection's output; beyond that its switch counts as not reading.
+/// The size of a connection's output. If more waits, its switch counts as not reading.
 const OUTPUT_BYTES: usize = FLUSH_BYTES;
 
-/// The maximum number of polls of background programs without time passing: beyond that, they wake each other, or
+/// The maximum number of polls of background programs while no time passes. Programs that need more wake each other, or
 /// themselves, endlessly.
 const MAX_POLLS: usize = 10_000;
 
@@ -31,7 +31,7 @@ const STOPPED: Close = Close::Asked("the controller stops");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(Token);
 
-/// The reason that a connection of an [`Embedded`] controller has closed. Its text is a message for people.
+/// The reason why a connection of an [`Embedded`] controller has closed. Its text is a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConnectionError(String);
@@ -54,12 +54,12 @@ impl Channel for Memory {
     }
 }
 
-/// A controller without threads, sockets or clock, for networks in one process: its input is switches' bytes and times, its
-/// output is bytes. Created by [`Controller::embed`](crate::Controller::embed).
+/// A controller without threads, sockets or clock, for networks in one process: its input is times and bytes from switches,
+/// its output is bytes. Created by [`Controller::embed`](crate::Controller::embed).
 ///
-/// `now` is the time since a moment of the caller's choice. It never decreases: an earlier one counts as the latest so far.
-/// After each call there may be output for any switch: see [`Embedded::output`]. If the programs are deterministic, the same
-/// calls yield the same bytes.
+/// `now` is the time since a moment that the caller chooses. It never decreases: an earlier time counts as the latest so far.
+/// After each call any switch may have output: see [`Embedded::output`]. If the programs are deterministic, equal calls
+/// produce equal bytes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -147,10 +147,10 @@ impl Embedded {
         self.programs.ids()
     }
 
-    /// Replaces the running programs by these: see [`Running::set_programs`](crate::Running::set_programs).
+    /// Replaces the running programs: see [`Running::set_programs`](crate::Running::set_programs).
     ///
     /// # Errors
-    /// Like [`Running::set_programs`](crate::Running::set_programs); nothing changes then.
+    /// Like [`Running::set_programs`](crate::Running::set_programs); on an error nothing changes.
     pub fn set_programs(
         &mut self,
         slots: &[ProgramSlot],
@@ -212,7 +212,7 @@ impl Embedded {
         .map_err(|close| self.close(token, &close))
     }
 
-    /// Notes that the caller has received and handled input of a switch, which counts as a sign of life.
+    /// Notes that the caller has handled input of a switch itself, which counts as a sign of life.
     pub fn note_received(&mut self, connection: ConnectionId, now: Duration) {
         self.set_time(now);
         if let Some(open) = self.connections.get_mut(&connection.0) {
@@ -220,7 +220,7 @@ impl Embedded {
         }
     }
 
-    /// Returns `true` if a switch should be read from: not while it does not read its own output (back-pressure).
+    /// Returns `true` if a switch should be read from: `false` while it does not read its output (back-pressure).
     pub fn wants_input(&self, connection: ConnectionId) -> bool {
         let open = self.connections.get(&connection.0);
         open.is_some_and(|open| !open.is_stalled())
@@ -235,14 +235,14 @@ impl Embedded {
         }
     }
 
-    /// Removes the connection of a switch that has disconnected, or a closed connection.
+    /// Removes a connection that has closed, or whose switch has disconnected.
     pub fn disconnect(&mut self, connection: ConnectionId, now: Duration) {
         self.set_time(now);
         self.close(connection.0, &Close::ByPeer);
         self.last_output.remove(&connection.0);
     }
 
-    /// Runs background programs that were woken, and moves what they and handlers have sent to the switches' outputs.
+    /// Runs background programs that were woken, and moves messages from them and from handlers to the switches' outputs.
     /// Returns the connections that have closed, each with the reason. Must be called after input and at
     /// [`Embedded::next_timeout`].
     pub fn poll(&mut self, now: Duration) -> Vec<(ConnectionId, ConnectionError)> {
@@ -263,8 +263,8 @@ impl Embedded {
         }
     }
 
-    /// Handles the timers of every connection: echo requests, time-outs, [ticks](crate::SwitchHandler::tick). To be called a
-    /// few times a second. Returns the connections that have ended, each with the reason.
+    /// Handles the timers of every connection: echo requests, time-outs, [ticks](crate::SwitchHandler::tick). Should be
+    /// called a few times per second. Returns the connections that have ended, each with the reason.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, ConnectionError)> {
         let mut ended = self.poll(now);
         for token in self.tokens() {
@@ -277,7 +277,7 @@ impl Embedded {
         ended
     }
 
-    /// Returns when [`Embedded::poll`] must be called next, if that is known: now, or when a background program's timer expires.
+    /// Returns the time of the next [`Embedded::poll`], if known: now, or when a background program's timer expires.
     pub fn next_timeout(&self) -> Option<Duration> {
         if !self.is_idle() || self.can_resume() || !self.ended.is_empty() {
             return Some(self.now().max(self.paused_until));
@@ -286,8 +286,8 @@ impl Embedded {
         Some(deadline.saturating_duration_since(self.batch.started))
     }
 
-    /// Stops: drops background programs, then notifies handlers that their switches have disconnected. Dropping it has the same
-    /// effect.
+    /// Stops: drops background programs, then notifies handlers that their switches have disconnected. Dropping the value
+    /// does this as well.
     pub fn stop(self) {}
 
     fn set_time(&mut self, now: Duration) {
@@ -338,7 +338,7 @@ impl Embedded {
         }
     }
 
-    /// Runs `work`, which may call handlers, with a connection.
+    /// Runs `work`, which may call handlers, on a connection.
     fn with(
         &mut self,
         token: Token,
@@ -372,13 +372,14 @@ impl Embedded {
         }
     }
 
-    /// Removes and returns the main connection of this one, if it is an auxiliary one.
+    /// Removes and returns the main connection of an auxiliary connection.
     fn take_main_of(&mut self, token: Token) -> Option<Connection<Memory>> {
         let main = self.connections.get(&token)?.main()?;
         self.connections.remove(&main)
     }
 
-    /// Makes a connection an auxiliary one of its switch's main connection, and handles the input that followed its announcement.
+    /// Makes a connection an auxiliary connection of its switch's main one, and handles the input that followed its
+    /// announcement.
     fn attach(&mut self, token: Token) -> Result<(), Close> {
         let Some(mut auxiliary) = self.connections.remove(&token) else {
             return Ok(());
@@ -409,7 +410,7 @@ impl Embedded {
         self.mailbox().drain_into(&mut commands);
         for command in commands.drain(..) {
             match command {
-                // A switch that has left gets no messages, and dropping `reply` reports it.
+                // A switch that has disconnected gets no messages, and dropping `reply` reports it.
                 Command::Send {
                     token,
                     bytes,
@@ -447,7 +448,7 @@ impl Embedded {
                 Command::Close { token, reason } => {
                     self.settle(token, Err(Close::Asked(reason)), ended);
                 }
-                // For controllers with several shards.
+                // These commands are for controllers with several shards.
                 Command::Adopt
                 | Command::Give { .. }
                 | Command::FollowPrograms
@@ -483,12 +484,12 @@ impl Embedded {
         }
     }
 
-    /// Ends a connection, whose remaining output is kept; returns the reason.
+    /// Ends a connection and keeps its remaining output. Returns the reason.
     fn close(&mut self, token: Token, close: &Close) -> ConnectionError {
         let main = self.connections.get(&token).and_then(Connection::main);
         if let Some(mut connection) = self.connections.remove(&token) {
             self.waiting.remove(&token);
-            // As much as there is space for. Writing to memory does not fail.
+            // Flushes as much as fits. Writing to memory does not fail.
             let _ = connection.flush(&mut self.batch);
             let last_output = std::mem::take(&mut connection.transport_mut().channel_mut().0);
             if !last_output.is_empty() {
@@ -497,7 +498,7 @@ impl Embedded {
             connection.close(close, &mut self.batch);
         }
         self.batch.out.clear();
-        // The handler of an auxiliary connection is its main one's.
+        // The handler that panicked belongs to the main connection.
         if let (Close::Panic(_), Some(main)) = (close, main) {
             self.close(main, close);
         }
@@ -511,7 +512,7 @@ impl Drop for Embedded {
         for token in self.tokens() {
             self.close(token, &STOPPED);
         }
-        // Requests that wait for replies end with `Disconnected`.
+        // Pending requests end with `Disconnected`.
         drop(self.mailbox().close());
     }
 }

@@ -7,7 +7,7 @@ use urtica_wire::{
     TABLE_ALL, Version,
 };
 
-/// Builds an add of an entry that applies `actions`; none drops the packets.
+/// Builds an add of an entry that applies `actions`, or drops packets if the list is empty.
 pub(crate) fn with_addition<R>(
     match_: Match,
     actions: Actions,
@@ -24,7 +24,7 @@ pub(crate) fn with_addition<R>(
     })
 }
 
-/// Builds an add of an entry that passes packets to the programs with table 1: see [`Stage`](crate::Stage).
+/// Builds an add of an entry that passes packets on to the programs with table 1: see [`Stage`](crate::Stage).
 pub(crate) fn pass(match_: Match, options: EntryOptions) -> Message {
     Message::FlowMod(FlowMod {
         match_,
@@ -43,8 +43,8 @@ pub(crate) fn deletion(match_: Match, program: ProgramId) -> Message {
     }))
 }
 
-/// Encodes a message of a program, which may have its own table, and marks the entries that it adds as the program's. In
-/// 1.0, a delete of one program's entries deletes those of all programs: see [`permanent`](crate::permanent).
+/// Encodes a program's message for its table, and marks the entries that it adds as the program's. In 1.0, a delete of one
+/// program's entries deletes those of all programs: see [`permanent`](crate::permanent).
 pub(crate) fn encode(
     message: &Message,
     program: ProgramId,
@@ -70,7 +70,7 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// If the program has its own table, a flow mod for table 0 (the default) or for all tables applies to that one.
+/// Encodes a message; if the program has its own table, flow mods for table 0 (the default) or for all tables apply to it.
 fn encode_for_table(
     message: &Message,
     own_table: Option<u8>,

@@ -10,13 +10,13 @@ use urtica_socket::{ListenError, NoTlsConfig, TlsError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot listen at an address.
+    /// The controller cannot listen at an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// A file that TLS needs cannot be used.
     #[error("cannot use TLS: {0}")]
     Tls(#[from] TlsError),
-    /// An address needs TLS, and there are no settings for it.
+    /// An address needs TLS, but the settings for TLS are missing.
     #[error(transparent)]
     NoTls(#[from] NoTlsConfig),
     /// No control program was given.
@@ -25,7 +25,7 @@ pub enum Error {
     /// Too many control programs were given.
     #[error("{0} control programs were given; at most {MAX_PROGRAMS} fit into one controller")]
     TooManyPrograms(usize),
-    /// No program with this number runs.
+    /// No running program has this number.
     #[error("{0} is not running; expected a running program, or one to be added")]
     NoSuchProgram(ProgramId),
     /// A program is both kept and replaced, or kept twice.

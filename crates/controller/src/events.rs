@@ -1,4 +1,4 @@
-//! Events of switches that connect, change and disconnect, for background programs.
+//! Events of switches that connect, change or disconnect, for background programs.
 
 use crate::{ProgramPanic, SwitchInfo};
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use urtica_wire::{ErrorCode, PortStatus};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum NetworkEvent {
-    /// It is connected, its ports are known, and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) has been called,
-    /// unless our role permits only reading.
+    /// The switch is connected, its ports are known, and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) has
+    /// been called, unless our role permits only reading.
     Up(Arc<SwitchInfo>),
-    /// One of its ports was added, deleted, or modified. [`SwitchInfo::ports`] shows it already.
+    /// A port of the switch was added, deleted, or modified. [`SwitchInfo::ports`] contains the change already.
     Port(Arc<SwitchInfo>, PortStatus),
-    /// Our role at it has changed to [`SwitchInfo::role`]: on request, or because another controller has become the primary.
-    /// While it is [`Role::Secondary`](crate::Role::Secondary), messages that would change the switch are not sent.
+    /// Our role at the switch has changed to [`SwitchInfo::role`]: on request, or because another controller has become the
+    /// primary. While it is [`Role::Secondary`](crate::Role::Secondary), messages that would change the switch are not sent.
     Role(Arc<SwitchInfo>),
-    /// It has refused a message, with this code; it is the `count`th that it has refused. As in the log, only those whose number
-    /// is a power of two are reported, so that a switch that refuses everything does not flood subscribers.
+    /// The switch has refused a message with this code, the `count`th that it has refused. As in the log, only refusals whose
+    /// count is a power of two are reported, so that a switch that refuses everything does not flood subscribers.
     Refused(Arc<SwitchInfo>, ErrorCode, u64),
     /// A program has panicked.
     Panicked(Arc<ProgramPanic>),
-    /// It has disconnected, or another connection has replaced it.
+    /// The switch has disconnected, or another connection has replaced it.
     Down(Arc<SwitchInfo>),
     /// This number of events was lost because the subscriber was too far behind: it must rebuild its view of the network from
     /// [`Network::switches`](crate::Network::switches).

@@ -1,26 +1,26 @@
-//! The ports that packets sent to FLOOD use: those that a service names, if one runs that knows the network's loops.
+//! The ports for packets sent to FLOOD: chosen by a service that knows the network's loops, if one runs.
 //!
-//! **Why not leave it to the switch.** A switch floods to all its ports. In a network with loops the packet returns, is flooded
-//! again, and circulates for ever; 802.1D's spanning tree prevents that in networks without a controller.
+//! **Why not leave it to the switch.** A switch floods to all its ports. In a network with loops the packet returns, is
+//! flooded again, and circulates for ever. 802.1D's spanning tree prevents that in networks without a controller.
 //!
-//! **Limits.** It cannot prevent a flow entry that outputs to FLOOD, or packet-outs to ALL: the switch executes them itself.
+//! **Limits.** Flow entries that output to FLOOD, and packet-outs to ALL, are not changed: the switch executes them itself.
 //!
-//! **Cost.** Without a service a comparison; with one, a call to it, and one action for each port.
+//! **Cost.** Without a service a comparison; with one, a call and an action for each port.
 
 use urtica_wire::{Action, BufferId, DatapathId, Message, PacketOut, PortNo};
 
-/// Names the ports that packets are flooded to, for all switches: see [`Network::flood_by`](crate::Network::flood_by).
+/// Chooses the ports for flooded packets at all switches: see [`Network::flood_by`](crate::Network::flood_by).
 pub trait FloodPorts: Send + Sync {
-    /// Returns the ports of a switch to which a packet received at `in_port` is flooded: none if it must be dropped. Called for
-    /// each packet that is flooded, from any thread.
+    /// Returns the ports to which a switch floods a packet received at `in_port`; if there are none, the packet is dropped.
+    /// Called for each flooded packet, from any thread.
     fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Vec<PortNo>;
 }
 
-/// The number of ports per packet-out, so that it always fits into a message.
+/// The maximum number of ports per packet-out, so that it always fits into a message.
 const PORTS: usize = 1024;
 
-/// Returns the messages to send instead of `message`, if that is a packet-out to FLOOD and `flood_ports` names the ports for packets
-/// received at its port; otherwise none. They are several for a switch with thousands of ports.
+/// Returns the messages to send instead of `message` if it is a packet-out to FLOOD and `flood_ports` returns ports for its
+/// ingress port; otherwise none. A switch with thousands of ports gets several.
 pub(crate) fn in_place_of<'a>(
     message: &Message<'a>,
     flood_ports: impl FnOnce(PortNo) -> Option<Vec<PortNo>>,
@@ -41,8 +41,8 @@ pub(crate) fn in_place_of<'a>(
     }
 }
 
-/// Returns the packet-out with outputs to these ports instead of each to FLOOD, the first of which is at `at`: divided, unless the
-/// packet is in the switch's buffer, from which it can be sent only once.
+/// Returns the packet-out with outputs to these ports instead of each to FLOOD, the first of which is at `at`. It is divided,
+/// unless the packet is in the switch's buffer, from which it can be sent only once.
 fn spread<'a>(packet_out: &PacketOut<'a>, at: usize, ports: &[PortNo]) -> Vec<Message<'a>> {
     let actions: Vec<_> = packet_out.actions.iter().collect();
     let (before, after) = (&actions[..at], &actions[at + 1..]);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use urtica_wire::{List, Version};
 
-    /// The actions of the messages that are sent instead of this packet-out, on a switch with this number of ports.
+    /// Returns the actions of the messages that replace this packet-out on a switch with `count` ports.
     fn flooded(buffer_id: BufferId, actions: &[Action], count: u32) -> Vec<Vec<Action<'static>>> {
         let packet_out = Message::PacketOut(PacketOut {
             buffer_id,
@@ -117,7 +117,7 @@ mod tests {
         actions.collect()
     }
 
-    /// The actions of these tests own their data.
+    /// Returns an action that owns its data, as all in these tests do.
     fn plain(action: Action) -> Action<'static> {
         match action {
             Action::Output { port, max_len } => Action::Output { port, max_len },

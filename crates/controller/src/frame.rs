@@ -1,12 +1,12 @@
-//! Checks of frames that a program encoded itself.
+//! Checks of frames that programs encode themselves.
 
 use urtica_wire::Header;
 
-/// The error of bytes that cannot be sent as frames: the receiver could not read the following bytes.
+/// An error of bytes that cannot be sent as frames: the receiver could not read the bytes after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// They are shorter than a header.
+    /// The bytes are shorter than a header.
     #[error("a frame has {0} bytes: expected at least 8, the size of an OpenFlow header")]
     TooShort(usize),
     /// The length in the header is not the frame's.
@@ -16,12 +16,12 @@ pub enum FrameError {
     Length {
         /// The length in the header.
         stated: u16,
-        /// The number of bytes from the start of the header on.
+        /// The number of bytes from the start of the header.
         available: usize,
     },
 }
 
-/// Checks that `bytes` are one frame.
+/// Checks that `bytes` is one frame.
 pub(crate) fn check_frame(bytes: &[u8]) -> Result<(), FrameError> {
     match first_length(bytes)? {
         length if length == bytes.len() => Ok(()),
@@ -32,7 +32,7 @@ pub(crate) fn check_frame(bytes: &[u8]) -> Result<(), FrameError> {
     }
 }
 
-/// Checks that `bytes` are frames, one after the other, and returns their number.
+/// Checks that `bytes` is a sequence of frames, and returns their number.
 pub(crate) fn count_frames(bytes: &[u8]) -> Result<u64, FrameError> {
     let (mut rest, mut count) = (bytes, 0);
     while !rest.is_empty() {

@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStatus, Version};
 
-/// `OFPT_PACKET_IN`, equal in both versions.
+/// `OFPT_PACKET_IN`, which is equal in both versions.
 const PACKET_IN: u8 = 10;
 
 /// The number of packet-ins that get prefetch hints before the first of them is handled: enough to hide the latency of
@@ -19,8 +19,8 @@ const PREFETCHED: usize = 64;
 /// which the switch sent them: the handler's state needs no lock (McNettle section 4). A program overrides the methods that
 /// it needs; those for messages do nothing by default (McNettle's `defaultHandler`).
 ///
-/// Several programs on one switch see each message in the order of their [`Stage`]s, and then in the order in which they
-/// were added; if one calls [`Switch::consume`], those after it do not see the message.
+/// Several programs on one switch see each message in the order of their [`Stage`]s, and within a stage in the order in which
+/// they were added. If a handler calls [`Switch::consume`], the programs after it do not see the message.
 ///
 /// Periodic work for one switch belongs in [`SwitchHandler::tick`], with the handler's own state. Work that waits for
 /// replies or concerns the whole network belongs in a background program, which [`Program::start`] spawns and which shares
@@ -37,43 +37,44 @@ pub trait SwitchHandler: Send {
     /// time that it regains it.
     fn switch_up(&mut self, _switch: &mut Switch) {}
 
-    /// Returns the interval between calls of [`SwitchHandler::tick`], the first of which follows
-    /// [`SwitchHandler::switch_up`] after one interval; `None` for never. Called once, after [`SwitchHandler::switch_up`].
+    /// Returns the interval between calls of [`SwitchHandler::tick`], or `None` for no calls. Called once, after
+    /// [`SwitchHandler::switch_up`]; the first tick follows one interval later.
     fn tick_interval(&self) -> Option<Duration> {
         None
     }
 
-    /// Called at [`SwitchHandler::tick_interval`], and up to a quarter of a second later; in simulated time if time is
-    /// simulated. It is delayed while the switch does not read its input, and called once after a delay of any length.
+    /// Called at intervals of [`SwitchHandler::tick_interval`], up to a quarter of a second late, and in simulated time if
+    /// time is simulated. Calls are delayed while the switch does not read its input; a delay of any length is followed by
+    /// one call.
     fn tick(&mut self, _switch: &mut Switch) {}
 
     /// Handles a packet that matched no entry, or that an entry sent to the controller.
     fn packet_in(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
 
-    /// Handles a packet-in that the [kernel half](crate::KernelHalves) has settled, and that contains new information: it
-    /// needs no answer, and no later program sees it. For programs that track hosts and links.
+    /// Handles a packet-in that the [kernel half](crate::KernelHalves) has settled, and that contains news: it needs no
+    /// answer, and no later program sees it. For programs that track hosts and links.
     fn settled(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
 
     /// Handles packet-ins that arrived together; passes them to [`SwitchHandler::packet_in`] one by one.
     ///
-    /// A program may override this to work on several at once. As the loop is a default method, and not in the framework, it
-    /// is compiled into each program: the compiler can inline it, and a packet-in costs no virtual call.
+    /// A program may override this to process several at once. The loop is a default method and not part of the framework, so
+    /// that it is compiled into each program: the compiler can inline it, and a packet-in costs no virtual call.
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch, packets: &mut PacketIns) {
-        // A loop for each version, so that the version is a constant in it.
+        // A loop for each version, in which the version is a constant.
         match packets.version {
             Version::Of10 => packets.pass_to(self, Version::Of10, switch),
             Version::Of13 => packets.pass_to(self, Version::Of13, switch),
         }
     }
 
-    /// A prefetch hint: [`SwitchHandler::packet_in`] will be called with this packet-in after a few others. A program with a
+    /// A prefetch hint: [`SwitchHandler::packet_in`] will be called for this packet-in after a few others. A program with a
     /// large table can prefetch the packet's entry. Not every packet-in is announced.
     #[inline]
     fn prefetch(&self, _packet: &PacketIn) {}
 
     /// Returns `true` if [`SwitchHandler::prefetch`] should be called. Called once for packet-ins that arrived together: a
-    /// program whose table fits into the near caches avoids the cost of hints.
+    /// program whose table fits into the near caches saves the cost of hints.
     #[inline]
     fn wants_prefetch(&self) -> bool {
         true
@@ -89,7 +90,7 @@ pub trait SwitchHandler: Send {
     fn error(&mut self, _switch: &mut Switch, _xid: u32, _error: &ErrorMessage) {}
 
     /// Handles the refusal of a message that this program sent through its [`Network`](crate::Network), in a background
-    /// program or in another switch's handler, without awaiting a reply: it is unknown which message was refused.
+    /// program or in another switch's handler, without awaiting a reply. The refused message is not known.
     fn refused(&mut self, _switch: &mut Switch, _error: &ErrorMessage) {}
 
     /// Handles any other message: the reply to a request that this handler sent with `xid`, or an experimenter message.
@@ -101,26 +102,26 @@ pub trait SwitchHandler: Send {
     /// [`SwitchHandler::switch_up`] is called after this.
     fn role_changed(&mut self, _switch: &mut Switch) {}
 
-    /// Called when the connection has closed, or the program is [removed](crate::Running::set_programs). Nothing can be sent
-    /// any longer.
+    /// Called when the connection has closed, or the program is [removed](crate::Running::set_programs). Nothing more can be
+    /// sent.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
 
     /// Returns the handler's [`KernelHalf`], which answers in the kernel, if it has one. Called after
-    /// [`SwitchHandler::switch_up`] if this program is the only one; then again, until it returns one, if
+    /// [`SwitchHandler::switch_up`] if this is the only program, and then repeatedly until it returns one, if
     /// [`SwitchHandler::may_have_kernel_half`] returns `true`.
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
         None
     }
 
-    /// Returns `true` if the handler may have a kernel half later, although it has none when the switch comes up: then
-    /// [`SwitchHandler::kernel_half`] is called again after each batch of the switch's messages. The default is `false`.
+    /// Returns `true` if a handler without a kernel half may have one later: then [`SwitchHandler::kernel_half`] is called
+    /// again after each batch of the switch's messages. The default is `false`.
     fn may_have_kernel_half(&self) -> bool {
         false
     }
 
     /// Like [`SwitchHandler::kernel_half`], for one of several programs. No other program sees messages that the kernel half
-    /// answers: it must not answer messages that another program would handle. The first program that has a kernel half keeps
-    /// it.
+    /// answers, so it must not answer messages that another program would handle. Only the first program that returns a
+    /// kernel half gets one.
     fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
         None
     }
@@ -222,7 +223,8 @@ pub trait Program: Send + Sync {
     }
 
     /// Like [`Program::resume`], if this program is one of several: see [`SwitchHandler::kernel_half_for_all`]. The handlers
-    /// of the other programs are created by [`Program::handler`]. The first program that continues the kernel half keeps it.
+    /// of the other programs are created by [`Program::handler`]. Only the first program that continues the kernel half keeps
+    /// it.
     fn resume_for_all(
         &self,
         _info: &SwitchInfo,
@@ -233,26 +235,26 @@ pub trait Program: Send + Sync {
     }
 
     /// Starts the program: [spawn](Background::spawn) background programs here. Called once, before handlers are created:
-    /// before any switch joins, or when the program is [added](crate::Running::set_programs) later; spawned programs start
-    /// after that. [`Background::network`] returns the connected switches, and reports others as they join
+    /// before any switch joins, or when the program is [added](crate::Running::set_programs) later. Spawned programs start
+    /// after this returns. [`Background::network`] returns the connected switches, and reports others as they join
     /// ([`Network::events`](crate::Network::events)).
     fn start(&self, _background: &Background) {}
 
     /// Checks the program's settings. Called once, before the program starts.
     ///
     /// # Errors
-    /// If the program cannot work with them: [`Controller::start`](crate::Controller::start) then fails with this error.
+    /// If the program cannot use them: [`Controller::start`](crate::Controller::start) then fails with this error.
     fn check(&self) -> Result<(), SettingError> {
         Ok(())
     }
 
-    /// Returns the program's name, for metrics; several may have one name. Called once, before the program starts.
+    /// Returns the program's name, for metrics; names need not be unique. Called once, before the program starts.
     fn program_name(&self) -> Option<&str> {
         None
     }
 
-    /// Returns the program's position among others for each message. Called whenever a switch joins; must return the same
-    /// stage each time.
+    /// Returns the stage, which determines the program's position among others. Called whenever a switch joins; must always
+    /// return one stage.
     fn stage(&self) -> Stage {
         Stage::Forward
     }
@@ -285,7 +287,7 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Passes all to a handler.
+    /// Passes all packet-ins to a handler.
     #[inline(always)]
     fn pass_to<H: SwitchHandler + ?Sized>(
         &mut self,
@@ -300,7 +302,7 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Passes all to a handler, one by one.
+    /// Passes all packet-ins to a handler, one by one.
     #[inline(always)]
     fn pass_each<H: SwitchHandler + ?Sized>(
         &mut self,
@@ -308,10 +310,10 @@ impl<'a> PacketIns<'a> {
         version: Version,
         switch: &mut Switch,
     ) {
-        // Copies, which the compiler can keep in registers.
+        // Copies that the compiler can keep in registers.
         let (mut rest, mut taken) = (self.bytes, 0);
         while let Some((_, packet, after)) = split_packet_in(version, rest) {
-            // Checked regularly: a shard's output has space for more than the replies to a few packet-ins.
+            // Checked only once per block: a shard's output has space for the replies to many more packet-ins.
             if taken % PREFETCHED as u64 == 0 && !switch.has_room() {
                 break;
             }
@@ -323,8 +325,8 @@ impl<'a> PacketIns<'a> {
         self.taken += taken;
     }
 
-    /// Passes all to a handler, [`PREFETCHED`] at a time: first the prefetch hints, in a loop so short that all its state is
-    /// in registers, then the packet-ins.
+    /// Passes all packet-ins to a handler in blocks of [`PREFETCHED`]: first the prefetch hints, in a loop so short that all
+    /// its state is in registers, then the packet-ins.
     #[inline(always)]
     fn prefetch_and_pass<H: SwitchHandler + ?Sized>(
         &mut self,
@@ -344,7 +346,7 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Gives hints for as many packet-ins as fit in `bodies`, and stores their bodies there. Returns their number.
+    /// Calls `prefetch` for as many packet-ins as fit in `bodies`, and stores their bodies there. Returns their number.
     #[inline(always)]
     fn prefetch_block<H: SwitchHandler + ?Sized>(
         &mut self,
@@ -352,7 +354,7 @@ impl<'a> PacketIns<'a> {
         version: Version,
         bodies: &mut [&'a [u8]; PREFETCHED],
     ) -> usize {
-        // A copy, which the compiler can keep in registers.
+        // A copy that the compiler can keep in registers.
         let mut rest = self.bytes;
         let mut count = 0;
         for place in bodies {
@@ -368,7 +370,7 @@ impl<'a> PacketIns<'a> {
         count
     }
 
-    /// Returns the next one; `None` if another message follows, or if the output should be sent first.
+    /// Returns the next packet-in; `None` if another message follows, or if the output should be sent first.
     #[inline]
     pub fn next(&mut self, switch: &Switch) -> Option<PacketIn<'a>> {
         if !switch.has_room() {
@@ -392,8 +394,8 @@ impl<'a> PacketIns<'a> {
     }
 }
 
-/// Splits the packet-in, as body and decoded, from the front of `bytes`, if there is a complete and well-formed one of this
-/// version.
+/// Splits a packet-in from the front of `bytes`, and returns its body and the decoded message, if it is complete, well-formed
+/// and of this version.
 #[inline(always)]
 fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(&[u8], Decoded<'_>, &[u8])> {
     let &[of, kind, l0, l1, _, _, _, _] = bytes.first_chunk()?;
@@ -406,8 +408,8 @@ fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(&[u8], Decoded<'_>
     Some((body, decode(version, body)?, after))
 }
 
-/// A decoded packet-in has nothing to drop. As `ManuallyDrop` the compiler can keep it in registers: otherwise it is kept in
-/// memory in case a handler panics.
+/// A packet-in, which has nothing to drop. `ManuallyDrop` allows the compiler to keep it in registers: otherwise it must be
+/// in memory in case a handler panics.
 type Decoded<'a> = ManuallyDrop<PacketIn<'a>>;
 
 #[inline(always)]

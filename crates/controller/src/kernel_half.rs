@@ -1,19 +1,19 @@
 //! The interface between a connection and the part of its program that runs in the kernel.
 //!
 //! **What.** A handler may have a *kernel half*, which answers messages before they reach the program
-//! ([`SwitchHandler::kernel_half`](crate::SwitchHandler::kernel_half)). Either the kernel half or the program owns the connection
-//! at a time: the owner answers input, writes to the socket, and counts xids. The program hands the connection over when nothing
-//! is left to do, and reclaims it before it does anything with it. Messages that the kernel half does not answer reach the
-//! program as ordinary input, with the ownership.
+//! ([`SwitchHandler::kernel_half`](crate::SwitchHandler::kernel_half)). At any time, either the kernel half or the program
+//! owns the connection: the owner answers input, writes to the socket, and counts xids. The program hands the connection over
+//! when it has no work left, and reclaims it before it uses it. Messages that the kernel half does not answer reach the
+//! program as ordinary input, and the ownership passes with them.
 //!
-//! **In front of several programs.** A handler's kernel half answers for its program only. [`KernelHalves`] answer for the basis
-//! of several programs, such as services. A packet-in that is settled and contains news is an *event*: handlers receive it in
+//! **Several programs.** A handler's kernel half answers for its program only. [`KernelHalves`] answer for the basis of
+//! several programs, such as services. A packet-in that is settled and contains news is an *event*: handlers receive it in
 //! [`SwitchHandler::settled`](crate::SwitchHandler::settled), before any input that was passed after it.
 //!
 //! **Held connections.** A kernel half may outlive its program ([`HeldHalf`]): it keeps answering while no program runs, and the
 //! next program takes it over ([`HeldHalves`]).
 //!
-//! **Cost.** A connection without one checks an `Option` for each batch.
+//! **Cost.** A connection without a kernel half checks an `Option` for each batch.
 
 use crate::SwitchInfo;
 use rustix::fd::BorrowedFd;
@@ -29,7 +29,7 @@ use urtica_hold::{Attachment, Id, Link, Progress};
 /// it.
 pub trait KernelHalves: Send + Sync {
     /// Returns the kernel half of a switch that is up; `None` if it has none now, so that the programs answer all messages.
-    /// Called again after each batch of the switch's messages until it returns one.
+    /// Called after each batch of the switch's messages until it returns one.
     fn open(&self, info: &SwitchInfo) -> Option<Box<dyn KernelHalf>>;
 }
 
@@ -38,18 +38,17 @@ pub trait KernelHalf: Send {
     /// Attaches itself between this socket and the program, which owns the connection. All input so far has been read.
     ///
     /// # Errors
-    /// If it cannot; the program then continues alone.
+    /// If it cannot be attached; the program then continues alone.
     fn attach(&mut self, socket: BorrowedFd) -> io::Result<()>;
 
-    /// Becomes readable, once each time, when something is passed to the program and the kernel half's ownership ends by that. The
-    /// socket need not be watched for input while the kernel half owns the connection.
+    /// Returns a descriptor that becomes readable, once each time, when the kernel half's ownership ends because it passes
+    /// something to the program. The socket need not be watched for input while the kernel half owns the connection.
     fn wakeup(&self) -> BorrowedFd<'_>;
 
     /// Returns `true` if its ownership has ended because it passes input to the program, which may not have received it yet.
     fn has_passed(&self) -> bool;
 
-    /// Hands the connection over to the kernel half, if that accepts it. Called after everything that was done with the
-    /// connection.
+    /// Hands the connection over to the kernel half, if that accepts it. Called after each use of the connection.
     ///
     /// # Errors
     /// If the connection must be closed.
@@ -65,8 +64,8 @@ pub trait KernelHalf: Send {
     /// Notes that the program has read `count` bytes.
     fn note_read(&mut self, count: usize);
 
-    /// Returns the number of bytes that were passed to the program and that it has not read, according to its notes. A socket
-    /// may report the end of the stream before them. Called while the program owns the connection. The default is 0.
+    /// Returns the number of passed bytes that the program has not read, according to its notes. A socket may report the end
+    /// of the stream before them. Called while the program owns the connection. The default is 0.
     fn unread(&self) -> u64 {
         0
     }
@@ -77,13 +76,13 @@ pub trait KernelHalf: Send {
     /// Returns the length in bytes of the longest incomplete message that can be handed over.
     fn max_fragment(&self) -> usize;
 
-    /// Returns whether there are events for the program, which [`KernelHalf::wakeup`] has announced.
+    /// Returns whether it has events for the program, as announced by [`KernelHalf::wakeup`].
     fn has_events(&self) -> bool {
         false
     }
 
-    /// Passes to `tell` the packet-ins that were settled and contain news, in order and once: whole messages of the session's
-    /// version. Called after [`KernelHalf::reclaim`], before passed input is handled.
+    /// Passes its events to `tell`: settled packet-ins that contain news, in order and once each, as whole messages of the
+    /// session's version. Called after [`KernelHalf::reclaim`], before passed input is handled.
     fn take_events(&mut self, _tell: &mut dyn FnMut(&[u8])) {}
 
     /// Returns the memory of the system that it needs, in bytes. The default is 0.
@@ -91,12 +90,13 @@ pub trait KernelHalf: Send {
         0
     }
 
-    /// Returns its counts, for a log line about a silent switch. The default has none.
+    /// Returns its counts, for a log line about a silent switch. The default is an empty text.
     fn describe(&self, _socket: BorrowedFd) -> String {
         String::new()
     }
 
-    /// Its part that outlives the program. Without one, which is the default, it does not answer for connections that are held.
+    /// Returns the part that outlives the program. Without one, which is the default, it does not answer for held
+    /// connections.
     fn held(&mut self) -> Option<&mut dyn HeldHalf> {
         None
     }
@@ -105,40 +105,41 @@ pub trait KernelHalf: Send {
 /// The part of a kernel half that outlives its program, if a holder keeps the connection.
 ///
 /// For a held connection, [`KernelHalf::note_read`] reports the bytes that the program has discarded from the queue, and
-/// [`KernelHalf::attach`] may return [`io::ErrorKind::WouldBlock`] to be called again later. Its state in memory, which the next
-/// program finds, agrees with the program's notes: they contain the number of input bytes that the kernel had answered before,
-/// and a word that identifies an incomplete message.
+/// [`KernelHalf::attach`] may return [`io::ErrorKind::WouldBlock`] to be called again later. The next program finds its state
+/// in memory, which agrees with the program's notes: they contain the number of input bytes that the kernel had answered
+/// before, and a word that identifies an incomplete message.
 pub trait HeldHalf {
     /// Gives the holder the state that the next program needs to continue. Called once, before it is attached.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if it must be called again later; others if it cannot be kept, and must be dropped.
+    /// [`io::ErrorKind::WouldBlock`] if it must be called again later; any other if the state cannot be kept, and the kernel
+    /// half must be dropped.
     fn keep(&mut self, keeper: &Keeper) -> io::Result<()>;
 
     /// Returns the number of input bytes that it has answered. Called while the program owns the connection.
     fn taken(&self) -> u64;
 
-    /// Returns the word for the incomplete message, of this number of bytes, that was reclaimed last.
+    /// Returns the word for the incomplete message, of `bytes` bytes, that was reclaimed last.
     fn fragment_word(&self, bytes: usize) -> u64;
 
-    /// Stores an incomplete message without changing the one stored before. Returns its word.
+    /// Stores an incomplete message, and keeps the one stored before. Returns its word.
     fn store_fragment(&mut self, fragment: &[u8]) -> u64;
 
     /// Returns the incomplete message with this word, which an earlier program stored.
     fn load_fragment(&mut self, word: u64) -> Vec<u8>;
 
-    /// Leaves it to the next program unchanged: dropping it changes nothing.
+    /// Leaves it to the next program: dropping it then changes nothing.
     fn leave(&mut self);
 
-    /// Releases the connection to the program permanently, if all passed input was read and all answers are written. Returns its
-    /// total progress once it has.
+    /// Releases the connection to the program permanently, if all passed input was read and all answers are written. Returns
+    /// its total progress once it has done so.
     ///
     /// # Errors
     /// If the connection must be closed.
     fn let_go(&mut self, socket: BorrowedFd) -> io::Result<Option<Progress>>;
 }
 
-/// Receives the state of a kernel half that the next program needs.
+/// Stores the state of a kernel half for the next program.
 #[derive(Debug)]
 pub struct Keeper<'a> {
     link: &'a Link,
@@ -158,7 +159,7 @@ impl<'a> Keeper<'a> {
     /// Makes the holder keep these descriptors with the connection: see [`Link::attach`].
     ///
     /// # Errors
-    /// As [`Link::attach`].
+    /// Like [`Link::attach`].
     pub fn keep(&self, label: String, fds: &[BorrowedFd]) -> io::Result<()> {
         self.link.attach(self.id, label, fds)
     }
@@ -185,14 +186,14 @@ pub struct Resumed {
     pub reclaimed: Reclaimed,
     /// The incomplete message that it had received.
     pub fragment: Vec<u8>,
-    /// Whether it was between the socket and the program.
+    /// Whether it is attached between the socket and the program.
     pub is_attached: bool,
     /// Whether this program can only release it.
     pub is_let_go: bool,
 }
 
 impl Resumed {
-    /// Creates a kernel half that continues.
+    /// Creates the value for a kernel half that continues.
     pub fn new(
         half: Box<dyn KernelHalf>,
         progress: Progress,
@@ -216,7 +217,7 @@ impl Resumed {
 pub struct Handover<'a> {
     /// An incomplete message.
     pub fragment: &'a [u8],
-    /// The counter of the last xid that was used.
+    /// The counter of the last used xid.
     pub xid: u32,
     /// The time when the clock of [`Switch::now_s`](crate::Switch::now_s) was 0.
     pub started: Instant,
@@ -241,57 +242,56 @@ impl<'a> Handover<'a> {
 pub enum Taken {
     /// It owns the connection from now on.
     Yes,
-    /// Not now, for instance because the program has more input.
+    /// It does not accept the connection now, for instance because the program has more input.
     NotYet,
-    /// Not while the connection is as busy as now: from now on input reaches the program directly. It may accept the connection
-    /// later.
+    /// It does not accept the connection while it is this busy: from now on input reaches the program directly. It may accept
+    /// the connection later.
     SteppedAside,
 }
 
-/// The state that the program gets back with a connection, and the kernel's counts since the program last owned it.
+/// The state that is returned to the program with a connection, and the kernel's counts since the program last owned it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reclaimed {
-    /// The counter of the last xid that was used.
+    /// The counter of the last used xid.
     pub xid: u32,
     /// Packet-ins that were answered, including those that need no reply.
     pub answered: u64,
-    /// Other messages that were dealt with: echo requests and replies.
+    /// Other messages that were handled: echo requests and replies.
     pub others: u64,
     /// Messages that were sent.
     pub sent: u64,
-    /// Their bytes.
+    /// The bytes of these messages.
     pub sent_bytes: u64,
-    /// The number of times that input was passed to the program because it contained a message that is not answered in the
-    /// kernel.
+    /// The number of times that input was passed to the program because of a message that the kernel does not answer.
     pub passed: u64,
-    /// The number of times that input was passed because the queue was long, or the switch did not read its replies fast enough.
+    /// The number of times that input was passed because the queue was long, or the switch read its replies too slowly.
     pub fell_back: u64,
 }
 
-/// The conditions for a switch to get a kernel half, which needs memory of the system: a peer that only connects with forged
-/// datapath ids gets none. The default has no conditions.
+/// The conditions for a switch to get a kernel half, which needs memory of the system: a peer that only connects, with forged
+/// datapath ids, gets none. The default has no conditions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Threshold {
-    /// The time for which it must have been up.
+    /// The time that the switch must have been up.
     pub uptime: Duration,
     /// The number of packet-ins that it must have sent.
     pub packet_ins: u64,
 }
 
 impl Threshold {
-    /// The threshold of a controller if it sets no other.
+    /// The threshold of a controller that sets no other.
     pub const OF_CONTROLLER: Self = Self {
         uptime: Duration::from_secs(1),
         packet_ins: 16,
     };
 
-    /// Returns whether a switch that has been up for this time, and has sent this number of packet-ins, may have a kernel half.
+    /// Returns whether a switch that has been up for `uptime`, and has sent `packet_ins`, may have a kernel half.
     pub fn is_reached(self, uptime: Duration, packet_ins: u64) -> bool {
         uptime >= self.uptime && packet_ins >= self.packet_ins
     }
 }
 
-/// The switches that have a kernel half, and its memory.
+/// The number of switches that have a kernel half, and the memory of the kernel halves.
 #[derive(Debug, Default)]
 pub struct KernelHalfTotals {
     switches: AtomicU64,
@@ -310,7 +310,7 @@ impl KernelHalfTotals {
     }
 }
 
-/// One kernel half's part in the totals, for as long as this lives.
+/// One kernel half's part in the totals, for the lifetime of this value.
 pub(crate) struct Counted {
     totals: Arc<KernelHalfTotals>,
     bytes: u64,

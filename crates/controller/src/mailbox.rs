@@ -1,6 +1,6 @@
 //! A shard's mailbox for other threads: a queue of commands, with one eventfd write per batch to wake it.
 //!
-//! The number of message bytes in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
+//! [`Backlog`](crate::backlog::Backlog) bounds the number of message bytes in it for each switch.
 
 use crate::request::Asker;
 use crate::role::RoleRequest;
@@ -8,23 +8,23 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Names a connection for as long as the controller runs, whichever shard has it.
+/// Identifies a connection for the controller's lifetime, on any shard.
 pub(crate) type Token = u64;
 
 /// A command to a shard.
 pub(crate) enum Command {
-    /// Adopt the connections that wait in the shard's queue: new ones, and those that another shard handed over.
+    /// Adopt the connections in the shard's queue: new ones, and those that another shard handed over.
     Adopt,
-    /// Give a connection with about `share` (0 to 1) of the shard's load to another shard.
+    /// Hand a connection with about `share` (0 to 1) of the shard's load over to another shard.
     Give { to: usize, share: f64 },
-    /// Send these bytes, which are `count` whole messages, to a switch; if a reply is expected, with an xid for it.
+    /// Send these bytes, `count` whole messages, to a switch; if a reply is expected, with an xid for it.
     Send {
         token: Token,
         bytes: Vec<u8>,
         count: u64,
         reply: Option<Asker>,
     },
-    /// Send these bytes, which are `count` whole frames of a raw program, to a switch.
+    /// Send these bytes, `count` whole frames of a raw program, to a switch.
     SendFrames {
         token: Token,
         bytes: Vec<u8>,
@@ -38,17 +38,17 @@ pub(crate) enum Command {
     },
     /// Close a connection for this reason.
     Close { token: Token, reason: &'static str },
-    /// Have all switches follow the list of programs in use.
+    /// Apply the list of programs in use to all switches.
     FollowPrograms,
     /// Flush and close all connections, and end.
     Stop,
-    /// Leave all connections that a holder keeps to the next program, close the others, and end.
+    /// Leave all held connections to the next program, close the others, and end.
     Leave,
 }
 
 /// A shard's mailbox.
 ///
-/// Thread-safety: any thread pushes; the shard alone drains. The lock is held for a push or a swap, never over I/O.
+/// Thread-safety: any thread pushes; only the shard drains. The lock is held for a push or a swap, never over I/O.
 pub(crate) struct Mailbox {
     queue: Mutex<Queue>,
     wakeup: OwnedFd,
@@ -57,7 +57,7 @@ pub(crate) struct Mailbox {
 #[derive(Default)]
 struct Queue {
     commands: Vec<Command>,
-    /// The shard has ended.
+    /// Whether the shard has ended.
     closed: bool,
 }
 
@@ -133,14 +133,14 @@ impl Mailbox {
         taken
     }
 
-    /// Closes the mailbox and returns the remaining commands, so that no caller waits for a shard that has ended.
+    /// Closes the mailbox and returns the remaining commands, whose callers must not wait for a shard that has ended.
     pub fn close(&self) -> Vec<Command> {
         let mut queue = self.lock();
         queue.closed = true;
         std::mem::take(&mut queue.commands)
     }
 
-    /// Swaps all commands with the empty vector `emptied`, so that two vectors serve for ever.
+    /// Swaps all commands with the empty vector `emptied`, so that two vectors are reused for ever.
     pub fn drain_into(&self, emptied: &mut Vec<Command>) {
         let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
         std::mem::swap(&mut self.lock().commands, emptied);
@@ -151,7 +151,7 @@ impl Mailbox {
     }
 
     fn wake(&self) {
-        // Fails only with the counter at its limit, in which case the shard is being woken already.
+        // Fails only if the counter is at its limit, when the shard is being woken already.
         let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
     }
 }

@@ -4,7 +4,7 @@ use crate::setting::SettingError;
 use crate::{Background, Program, Stage, SwitchHandler, SwitchInfo};
 use std::time::Instant;
 
-/// A program with a name.
+/// A program with a name, for metrics.
 ///
 /// ```
 /// use urtica_controller::{Named, Program, SwitchInfo, on_packet};
@@ -20,7 +20,7 @@ pub struct Named<P> {
 }
 
 impl<P: Program> Named<P> {
-    /// The program with this name.
+    /// Gives a program this name.
     pub fn new(name: impl Into<String>, program: P) -> Self {
         Self {
             name: name.into(),

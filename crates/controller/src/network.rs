@@ -1,4 +1,4 @@
-//! The registry of all connected switches, for handlers, background programs, and other code in the process.
+//! The registry of connected switches, for handlers, background programs, and other code of the process.
 
 mod registry;
 mod sending;
@@ -30,33 +30,33 @@ use urtica_wire::{DatapathId, Message, PortNo};
 
 /// The connected switches: provides information about them, and sends to them from any thread.
 ///
-/// Cheap to clone. Sending goes through the mailbox of the shard that owns the switch, never through its socket, so
-/// messages of different threads do not mix. Cost: one read lock and one push.
+/// Cheap to clone. A message is sent through the mailbox of the shard that owns the switch, never directly through its
+/// socket, so messages of different threads are not mixed. Cost: one read lock and one push.
 ///
-/// **What `Ok(())` means.** The message will be written to the switch's connection, unless that closes before:
-/// [`NetworkEvent::Down`] reports it. At most 4 MiB are queued for a switch, and the messages sent together with them;
-/// beyond that senders get [`RequestError::Busy`] at once. To send more, wait with [`Network::ready`] or
+/// **Meaning of `Ok(())`.** The message will be written to the switch's connection, unless that closes first:
+/// [`NetworkEvent::Down`] reports it. At most 4 MiB are queued for a switch, and the messages sent together with them. If
+/// more wait, senders get [`RequestError::Busy`] at once. To send more, wait with [`Network::ready`] or
 /// [`Network::when_ready`].
 ///
-/// **Thread-safety.** The registry's lock is locked before a mailbox's, never the other way round. Senders hold it for
-/// reading while they push, and a switch changes shards under the write lock, so that no message reaches a shard that has
-/// handed over its switch. Events are sent under it, so that they are in the order of the changes: those of switches that
-/// connect and disconnect under the write lock, those of ports, which may be frequent, under the read lock and a lock of
-/// their own, which is locked after it.
+/// **Thread-safety.** The registry's lock precedes a mailbox's in the lock order. Senders hold it for reading while they
+/// push, and a switch changes shards under the write lock, so that no message reaches a shard that has handed over its
+/// switch. Events are sent under the lock, so that their order is that of the changes: events of switches that connect and
+/// disconnect under the write lock; events of ports, which may be frequent, under the read lock and another lock that follows
+/// it in the order.
 ///
 /// **Tables.** If a program filters, flow mods apply to the table of the sender's [`Stage`]: that of the program whose
-/// [`start`](crate::Program::start) received this network, [`Stage::Forward`] for all others, which may select another with
-/// [`Network::for_stage`].
-// It has methods for programs and for connections, in a file for each kind.
+/// [`start`](crate::Program::start) received this network, and [`Stage::Forward`] for all other senders, which can select
+/// another with [`Network::for_stage`].
+// Its methods for programs and for connections are in separate files.
 #[derive(Clone)]
 pub struct Network {
     shared: Arc<Shared>,
     stage: Stage,
     /// The sender, which is part of the xid of each message.
     origin: Origin,
-    /// The time that switches have to reply.
+    /// The time in which switches must reply.
     deadline: Duration,
-    /// Keeps messages instead of sending them, if present.
+    /// Keeps messages instead of sending them, for a preview.
     unsent: Option<Arc<Unsent>>,
 }
 
@@ -72,10 +72,10 @@ struct Shared {
     tables: Tables,
     /// The durations of packet-ins in each program. Locked alone.
     times: Mutex<Vec<Arc<PacketInTimes>>>,
-    /// Names the ports that packets are flooded to, if a service does, with its program.
+    /// The service that chooses the ports for flooded packets, if any, and its program.
     flood_ports: Snapshot<Option<(Origin, Arc<dyn FloodPorts>)>>,
     kernel_halves: Arc<KernelHalfTotals>,
-    /// Whether a service does: reading the other costs an atomic addition.
+    /// Whether a service chooses ports: cheaper to read than `flood_ports`, which costs an atomic addition.
     has_flood_ports: AtomicBool,
 }
 
@@ -89,17 +89,17 @@ pub(crate) struct Shard {
 pub(crate) struct Entry {
     pub shard: usize,
     pub token: Token,
-    /// The description from when it joined.
+    /// The switch's description when it joined.
     pub joined: Arc<SwitchInfo>,
     /// The current description.
     pub info: Mutex<Arc<SwitchInfo>>,
     pub counters: Arc<SwitchCounters>,
     pub backlog: Arc<Backlog>,
-    /// The permanent entries of programs, if it speaks 1.0. Locked while the registry is, or alone.
+    /// The programs' permanent entries, if the switch speaks 1.0. Locked while the registry is, or alone.
     pub permanent: Arc<Mutex<PermanentEntries>>,
     /// Whether its ports are known.
     pub is_up: bool,
-    /// Whether our role permits changes to it.
+    /// Whether our role permits changing the switch.
     pub may_write: AtomicBool,
     /// Whether a raw program gets its frames.
     pub is_raw: bool,
@@ -152,7 +152,7 @@ impl Network {
         }
     }
 
-    /// Returns this network for the program with this index, which is notified of errors.
+    /// Returns this network for the program with this index, to which errors are reported.
     pub(crate) fn for_program(&self, index: usize) -> Self {
         Self {
             origin: Origin::program(index),
@@ -168,8 +168,8 @@ impl Network {
         }
     }
 
-    /// Returns this network with another deadline for replies; the default is 60 s. It counts from when the request is
-    /// handed to the switch's connection, where it queues behind earlier output. The request ends with
+    /// Returns this network with another deadline for replies; the default is 60 s. It counts from the time when the request
+    /// is handed to the switch's connection, where it queues behind earlier output. The request ends with
     /// [`RequestError::Timeout`] within a second after the deadline.
     pub fn with_deadline(&self, deadline: Duration) -> Self {
         Self {
@@ -178,7 +178,7 @@ impl Network {
         }
     }
 
-    /// Returns the ids of the connected switches, in order.
+    /// Returns the ids of the connected switches, in ascending order.
     pub fn switches(&self) -> Vec<DatapathId> {
         let mut ids: Vec<_> = self.read().keys().copied().collect();
         ids.sort();
@@ -207,7 +207,7 @@ impl Network {
         &self.shared.kernel_halves
     }
 
-    /// Returns the times that each shard was busy after each wake-up.
+    /// Returns the busy times of each shard.
     pub fn busy_times(&self) -> impl Iterator<Item = &BusyTimes> {
         self.shared.shards.iter().map(|shard| &shard.busy_times)
     }
@@ -218,7 +218,7 @@ impl Network {
         self.shared.times.lock().clone()
     }
 
-    /// Returns the last 64 panics of programs, the oldest first.
+    /// Returns the last 64 panics of programs, oldest first.
     pub fn panics(&self) -> Vec<Arc<ProgramPanic>> {
         self.shared.panics.last()
     }
@@ -227,18 +227,18 @@ impl Network {
         &self.shared.panics
     }
 
-    /// Sets the programs that run.
+    /// Sets the times of the running programs.
     pub(crate) fn show_times(&self, times: Vec<Arc<PacketInTimes>>) {
         *self.shared.times.lock() = times;
     }
 
     /// Returns the number of commands that wait for each shard: messages from outside of handlers, connections to adopt, and
-    /// the like.
+    /// similar.
     pub fn mailbox_lengths(&self) -> impl Iterator<Item = usize> {
         self.shared.shards.iter().map(|shard| shard.mailbox.len())
     }
 
-    /// Returns the bytes that waited on a switch's connection a quarter of a second ago or later, while it is connected.
+    /// Returns the bytes that waited on a switch's connection up to a quarter of a second ago, while it is connected.
     pub fn waiting_bytes(&self, datapath_id: DatapathId) -> Option<WaitingBytes> {
         self.read()
             .get(&datapath_id)
@@ -256,7 +256,7 @@ impl Network {
     /// Subscribes to events of switches, for a background program. It starts with an [`Up`](NetworkEvent::Up) for each
     /// switch that is up, in the order of their ids.
     pub fn events(&self) -> Events<NetworkEvent> {
-        // No event is sent during this, so that none is received twice or missed.
+        // The locks prevent events, so that none is received twice or missed.
         let switches = self.read();
         let _unchanged = self.shared.changes.lock();
         let up = switches.values().filter(|entry| entry.is_up);
@@ -266,18 +266,18 @@ impl Network {
         self.shared.events.subscribe_after(before)
     }
 
-    /// Returns the program that this network belongs to, whose entries are installed through it.
+    /// Returns the program that this network belongs to, which owns the entries installed through it.
     pub fn program(&self) -> ProgramId {
         self.origin.into()
     }
 
-    /// Sends messages consecutively, followed by a barrier request. Resolves once the switch has processed all: to its
-    /// barrier reply, or to [`RequestError::Refused`] with the first error that it sent about one of them.
+    /// Sends messages consecutively, followed by a barrier request. Resolves once the switch has processed all of them: to
+    /// its barrier reply, or to [`RequestError::Refused`] with the first error that it sent about one of them.
     ///
-    /// All have one xid, so that an error about any of them is routed back. None of them may have its own reply.
+    /// All have one xid, so that an error about any of them is routed back. None may be a request with a reply.
     ///
     /// # Errors
-    /// Like [`Network::send`]; nothing is sent then.
+    /// Like [`Network::send`]; on an error nothing is sent.
     pub fn confirm(
         &self,
         datapath_id: DatapathId,
@@ -290,7 +290,7 @@ impl Network {
         Ok(PendingReply(receiver))
     }
 
-    /// Sends a request and returns its reply as a future: a multipart request, a barrier, a role.
+    /// Sends a request, such as a multipart or role request, and returns its reply as a future.
     ///
     /// # Errors
     /// Like [`Network::send`], and [`RequestError::NoReply`].
@@ -315,7 +315,7 @@ impl Network {
         }
     }
 
-    /// Resolves once the switch has processed all messages sent to it before.
+    /// Resolves once the switch has processed all messages sent to it earlier.
     ///
     /// # Errors
     /// Like [`Network::send`].
@@ -325,13 +325,13 @@ impl Network {
 
     /// Requests a role at a switch, now and whenever it connects. Resolves to its reply, once it has granted the role.
     ///
-    /// Until then the role does not change. With [`Role::Secondary`](crate::Role::Secondary), messages that would change the
-    /// switch are an error ([`RequestError::Secondary`]), and those of handlers are not sent; with another role after that,
-    /// handlers' [`switch_up`](crate::SwitchHandler::switch_up) is called, as when a switch connects. [`NetworkEvent::Role`]
-    /// reports each change.
+    /// Until then the role does not change. While it is [`Role::Secondary`](crate::Role::Secondary), messages that would
+    /// change the switch are an error ([`RequestError::Secondary`]), and handlers' messages of this kind are not sent. When
+    /// another role follows, handlers' [`switch_up`](crate::SwitchHandler::switch_up) is called, as when a switch connects.
+    /// [`NetworkEvent::Role`] reports each change.
     ///
-    /// A request without a generation is repeated if another controller has used a newer one in the meantime; one with a
-    /// stale generation ends with OFPRRFC_STALE. OpenFlow 1.0 has no roles: there Nicira's extension is used, which has no
+    /// A request without a generation is repeated if another controller has used a newer one since; a request with a stale
+    /// generation ends with OFPRRFC_STALE. OpenFlow 1.0 has no roles: there Nicira's extension is used, which has no
     /// generations.
     ///
     /// ```
@@ -346,7 +346,7 @@ impl Network {
     /// [`RequestError::UnknownSwitch`], although the role will be requested once the switch connects, and
     /// [`RequestError::InTransaction`]. The reply is [`RequestError::Refused`] if the switch does not grant the role,
     /// [`RequestError::WrongReply`] if it grants another one, [`RequestError::Timeout`] if it does not answer,
-    /// [`RequestError::Busy`] if too many requests for roles wait.
+    /// [`RequestError::Busy`] if too many role requests wait.
     pub fn set_role(
         &self,
         datapath_id: DatapathId,
@@ -364,11 +364,11 @@ impl Network {
         Ok(self.ask_for_role(entry, request))
     }
 
-    /// Requests a role at all switches, also those that connect later: see [`Network::set_role`]. Returns the reply of each
-    /// connected switch, in the order of their ids.
+    /// Requests a role at all switches, including switches that connect later: see [`Network::set_role`]. Returns the reply
+    /// of each connected switch, in the order of their ids.
     ///
     /// # Errors
-    /// [`RequestError::InTransaction`]; nothing is requested then.
+    /// [`RequestError::InTransaction`]; then nothing is requested.
     pub fn set_role_of_all(
         &self,
         role: impl Into<RoleRequest>,
@@ -387,7 +387,7 @@ impl Network {
         Ok(replies)
     }
 
-    /// The reply ends with [`RequestError::Disconnected`] if the switch's shard has ended.
+    /// Requests a role; the reply is [`RequestError::Disconnected`] if the switch's shard has ended.
     fn ask_for_role(&self, entry: &Entry, request: RoleRequest) -> PendingReply {
         let (sender, receiver) = oneshot::channel();
         let command = Command::AskForRole {
@@ -405,14 +405,14 @@ impl Network {
     }
 
     /// Waits until a switch accepts more: returns at once if less than 4 MiB wait for it, otherwise when less than half of
-    /// that does. Another sender may fill the queue in the meantime: see [`Network::when_ready`].
+    /// that waits. Another sender may have filled the queue again: see [`Network::when_ready`].
     ///
-    /// Not for handlers, which must not wait; a handler that has much to send to another switch should use a [background
+    /// Not for handlers, which must not wait; a handler with much output for another switch should use a [background
     /// program](crate::Background).
     ///
     /// # Errors
-    /// [`RequestError::UnknownSwitch`], and [`RequestError::Disconnected`] if the switch disconnects during the wait.
-    /// Earlier messages to it may be lost then, and have to be sent again once it is back.
+    /// [`RequestError::UnknownSwitch`], and [`RequestError::Disconnected`] if the switch disconnects during the wait. Earlier
+    /// messages to it may then be lost, and must be sent again once it has reconnected.
     pub async fn ready(&self, datapath_id: DatapathId) -> Result<(), RequestError> {
         let entry = |switches: &HashMap<_, Entry>| {
             let entry = switches.get(&datapath_id)?;
@@ -425,8 +425,8 @@ impl Network {
         }
     }
 
-    /// Calls `send`, which may be any of the calls above, and while it returns [`RequestError::Busy`] waits until the switch
-    /// is [`Network::ready`] and calls it again: for sending more than a switch can process at once.
+    /// Calls `send`, which may be any of the calls above, again whenever the switch is [`Network::ready`], until it no longer
+    /// returns [`RequestError::Busy`]: for sending more than a switch can process at once.
     ///
     /// ```
     /// # use urtica_controller::{EntryOptions, Network, RequestError};
@@ -457,7 +457,7 @@ impl Network {
         }
     }
 
-    /// Makes packet-outs to FLOOD use the ports that `ports` names, until the program that this network belongs to is
+    /// Makes packet-outs to FLOOD use the ports that `ports` chooses, until the program that this network belongs to is
     /// removed. Returns `false`, and changes nothing, if another program has called this.
     pub fn flood_by(&self, ports: Arc<dyn FloodPorts>) -> bool {
         if self.unsent.is_some() {
@@ -472,7 +472,7 @@ impl Network {
         is_free
     }
 
-    /// Handles the end of a program: flooding is left to the switches again, if it named the ports.
+    /// Handles the end of a program: if it chose the ports, flooding is left to the switches again.
     pub(crate) fn forget_flood_ports(&self, program: Origin) {
         let _alone = self.shared.changes.lock();
         let current = self.shared.flood_ports.load();

@@ -3,8 +3,7 @@
 use crate::{Switch, SwitchHandler};
 use urtica_wire::PacketIn;
 
-/// A handler that calls `handle` with each packet-in, and does nothing else (McNettle section 4,
-/// `defaultHandler { onPacket = … }`).
+/// Creates a handler that only calls `handle` with each packet-in (McNettle section 4, `defaultHandler { onPacket = … }`).
 ///
 /// Values that the function owns are per switch.
 ///

@@ -1,10 +1,10 @@
 //! The durations of packet-ins in each program.
 //!
-//! **What.** The time from the return of a read of the switch's socket until the program had answered, with the answer in the
-//! output that is sent at the end of the batch. Time in the socket's queues, or in a kernel half, is not included.
+//! **What.** The time from the return of a read of the switch's socket until the program had written its answer to the
+//! output, which is sent at the end of the batch. Time in the socket's queues, or in a kernel half, is not included.
 //!
-//! **How.** The clock is read when a read returns, and after the last packet-in of each run: that one waited longest, and counts
-//! for the whole run. If several programs see it, the clock is read after each of them.
+//! **How.** The clock is read when a read returns, and after the last packet-in of each run, which waited longest: its time
+//! counts for the whole run. If several programs see it, the clock is read after each of them.
 //!
 //! **Cost.** Two readings of the clock for a batch, for any number of messages; none unless enabled
 //! ([`Controller::time_packet_ins`](crate::Controller::time_packet_ins)).
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The durations of packet-ins in one program, from the read to the answer.
 ///
-/// Thread-safety: each shard writes its own part; readers add them up.
+/// Thread-safety: each shard writes its own part; readers sum the parts.
 #[derive(Debug)]
 pub struct PacketInTimes {
     program: ProgramId,
@@ -42,7 +42,7 @@ impl PacketInTimes {
         }
     }
 
-    /// Counts packet-ins that were read at this time and are answered now. For the thread of this shard alone.
+    /// Counts packet-ins that were read at `read_at` and are answered now. Only for the thread of this shard.
     #[inline(never)] // so that the loop over packet-ins stays short where nothing is timed
     pub(crate) fn add(&self, shard: usize, count: u64, read_at: Instant) {
         let nanoseconds = read_at.elapsed().as_nanos() as u64;
@@ -51,7 +51,7 @@ impl PacketInTimes {
         shard.classes.add_all(nanoseconds, count);
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> ProgramId {
         self.program
     }
@@ -61,7 +61,7 @@ impl PacketInTimes {
         self.name.as_deref()
     }
 
-    /// Returns when the program started to run: when its controller did, or when it was added or replaced another.
+    /// Returns the time when the program started: when its controller did, or when it was added or replaced another.
     pub fn started(&self) -> Instant {
         self.started
     }
@@ -72,7 +72,7 @@ impl PacketInTimes {
         Duration::from_nanos(shards.map(|shard| shard.sum_ns.get()).sum())
     }
 
-    /// Returns for each class, in order: its exclusive upper bound in nanoseconds, and its count. The last class has no such
+    /// Returns the exclusive upper bound in nanoseconds and the count of each class, in order. The last class has no upper
     /// bound.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         BusyTimes::sums(self.shards.iter().map(|shard| &shard.classes))

@@ -10,7 +10,7 @@ use urtica_wire::DatapathId;
 /// The maximum number of panics kept.
 const KEPT: usize = 64;
 
-/// Keeps the last panics, and reports each as an event.
+/// Keeps the last panics, and reports each one as an event.
 #[derive(Debug)]
 pub(crate) struct PanicLog {
     last: Mutex<VecDeque<Arc<ProgramPanic>>>,
@@ -25,7 +25,7 @@ impl PanicLog {
         }
     }
 
-    /// Notes a panic of a background program, or with `switch` of a handler.
+    /// Notes a panic of a background program or, with `switch`, of a handler.
     pub fn note(&self, program: Option<&str>, switch: Option<DatapathId>, reason: &str) {
         let panic = Arc::new(ProgramPanic {
             program: program.map(str::to_owned),
@@ -42,7 +42,7 @@ impl PanicLog {
         self.events.send(NetworkEvent::Panicked(panic));
     }
 
-    /// Returns the last panics, the oldest first.
+    /// Returns the last panics, oldest first.
     pub fn last(&self) -> Vec<Arc<ProgramPanic>> {
         self.last.lock().iter().cloned().collect()
     }

@@ -1,21 +1,22 @@
 //! A record of all programs' entries in OpenFlow 1.0 switches, which is needed to delete those of one program.
 //!
-//! **How.** A 1.0 switch deletes by match alone, independently of the program. So the framework notes each permanent entry that
-//! programs send it, and if one program deletes, adds those of the others again in the same write. Their counters restart.
+//! **How.** A 1.0 switch deletes by match alone, from any program. So the framework records each permanent entry that
+//! programs send to it. If one program deletes, it adds the other programs' entries again in the same write. Their counters
+//! restart.
 //!
 //! **Not recorded.** Entries with a time-out, which are added again with the packets that they are for; entries that
-//! [`Switch::forward_with_rule`](crate::Switch::forward_with_rule) adds, for the same reason; and entries that a switch had when
-//! it connected. A modified entry is removed from the record. One that the switch has refused, or that was removed without a flow
-//! mod of this controller, is added again as if it were there.
+//! [`Switch::forward_with_rule`](crate::Switch::forward_with_rule) adds, for the same reason; and entries that a switch had
+//! when it connected. A modified entry is removed from the record. An entry that the switch has refused, or that was removed
+//! without a flow mod of this controller, is added again as if the switch had it.
 //!
-//! **Cost.** Some 250 bytes an entry, and at most [`MAX_ENTRIES`] a switch. More are installed but not noted:
-//! [`SwitchCounters::unprotected`](crate::SwitchCounters::unprotected) counts them.
+//! **Cost.** About 250 bytes per entry, for at most [`MAX_ENTRIES`] per switch. Entries beyond that are installed but not
+//! recorded: [`SwitchCounters::unprotected`](crate::SwitchCounters::unprotected) counts them.
 
 use crate::{OWN_COOKIE_BITS, ProgramId};
 use std::collections::BTreeMap;
 use urtica_wire::{Field, FlowMod, FlowModCommand, Match, Message};
 
-/// The number of permanent entries noted for one switch.
+/// The maximum number of permanent entries recorded for one switch.
 pub(crate) const MAX_ENTRIES: usize = 4096;
 
 /// Offsets of fields in `ofp_flow_mod` of 1.0 (section 5.3.3).
@@ -28,7 +29,7 @@ mod field {
     pub const BUFFER_ID: Range<usize> = 64..68;
 }
 
-/// The match and priority of an entry, encoded as in its flow mod: they identify it within its switch.
+/// An entry's match and priority, encoded as in its flow mod: they identify it within its switch.
 type Place = (Vec<u8>, [u8; 2]);
 
 /// An entry that one program has installed.
@@ -45,7 +46,7 @@ pub(crate) struct PermanentEntries {
 }
 
 impl PermanentEntries {
-    /// Appends messages that add again other programs' entries which the flow mod at `start`, of one program, would also delete.
+    /// Appends messages that add again other programs' entries that the flow mod of one program at `start` would also delete.
     /// Returns the number of messages.
     pub fn add_again(&self, flow_mod: &FlowMod, out: &mut Vec<u8>, start: usize) -> u64 {
         let Some(deleted) = is_of_one_program(flow_mod) else {
@@ -60,17 +61,17 @@ impl PermanentEntries {
         for noted in others.filter(|noted| noted.is_in(&wide)) {
             let begin = out.len();
             out.extend_from_slice(&noted.frame);
-            // An error is about the program's message.
+            // Has the xid of the program's message, since an error is about that.
             out[begin..][field::XID].copy_from_slice(&deletion[field::XID]);
             count += 1;
         }
         count
     }
 
-    /// Notes the changes of a program's flow mod, encoded as `frame`.
+    /// Records the changes of a program's flow mod, encoded as `frame`.
     ///
     /// # Errors
-    /// [`Full`] if there is no space to note an entry that it adds.
+    /// [`Full`] if it adds an entry that the record has no space for.
     pub fn note(
         &mut self,
         program: ProgramId,
@@ -107,7 +108,7 @@ impl PermanentEntries {
         Ok(())
     }
 
-    /// Forgets the entries of some programs that the match of a flow mod includes.
+    /// Removes the entries of some programs that the match of a flow mod includes.
     fn forget(&mut self, frame: &[u8], is_concerned: impl Fn(ProgramId) -> bool) {
         if let Some(wide) = match_of(frame) {
             self.entries
@@ -126,7 +127,7 @@ impl Noted {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// Returns the program whose entries a delete is for; `None` if it is for all.
+/// Returns the program whose entries a delete selects; `None` if it deletes those of all.
 pub(crate) fn is_of_one_program(flow_mod: &FlowMod) -> Option<ProgramId> {
     let names_program = flow_mod.cookie_mask == !OWN_COOKIE_BITS;
     names_program
@@ -140,7 +141,7 @@ fn place(frame: &[u8]) -> Place {
     (frame[field::MATCH].to_vec(), priority)
 }
 
-/// The match of an encoded flow mod, as a switch reads it.
+/// Returns the match of an encoded flow mod, as a switch reads it.
 fn match_of(frame: &[u8]) -> Option<Match<'_>> {
     match Message::decode(frame).ok()?.1 {
         Message::FlowMod(flow_mod) => Some(flow_mod.match_),
@@ -200,7 +201,7 @@ mod tests {
         entries.note(program, flow_mod, &frame(flow_mod)).unwrap();
     }
 
-    /// The destinations of others' entries that a delete of our entries for this type of packet also deletes.
+    /// Returns the destinations of other programs' entries that a delete of ours for this type of packet also deletes.
     fn added_again(entries: &PermanentEntries, eth_type: u16) -> Vec<u128> {
         let by_match = delete(FlowModCommand::Delete, Match::any().eth_type(eth_type));
         let deletion = OURS.restrict(by_match);
@@ -217,7 +218,7 @@ mod tests {
         found
     }
 
-    /// IPv4 packets to a host.
+    /// Matches IPv4 packets to a host.
     fn to_host(host: u8) -> Match<'static> {
         let host = urtica_wire::MacAddr::from([0, 0, 0, 0, 0, host]);
         Match::any().eth_type(0x0800).eth_dst(host)

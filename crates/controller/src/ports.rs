@@ -3,14 +3,14 @@
 use rpds::RedBlackTreeMapSync;
 use urtica_wire::{Port, PortNo, PortReason, PortStatus};
 
-/// The most ports of one switch that are known at a time. OpenFlow 1.0 has numbers for 65,280, and Open vSwitch has no
+/// The maximum number of ports that are known of one switch. OpenFlow 1.0 has numbers for 65,280, and Open vSwitch has no
 /// more in 1.3 either.
 pub const MAX_PORTS: usize = 1 << 16;
 
 /// The ports of a switch, by number.
 ///
-/// Cost: it is a persistent map: a clone costs as much as copying a pointer; a look-up or a change takes time logarithmic in the
-/// number of ports, and a change adds as much memory for older clones.
+/// Cost: a persistent map. A clone costs as much as copying a pointer. A look-up or a change takes time logarithmic in the
+/// number of ports, and a change needs as much memory if older clones exist.
 #[derive(Clone, Debug, Default)]
 pub struct Ports(RedBlackTreeMapSync<PortNo, Port>);
 
@@ -25,17 +25,17 @@ impl Ports {
         self.0.is_empty()
     }
 
-    /// The port with this number.
+    /// Returns the port with this number.
     pub fn get(&self, port_no: PortNo) -> Option<&Port> {
         self.0.get(&port_no)
     }
 
-    /// Iterates over the ports, in the order of their numbers.
+    /// Iterates over the ports, in ascending order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Port> {
         self.0.values()
     }
 
-    /// Applies a port-status message. Returns `false`, and changes nothing, if there would be more than [`MAX_PORTS`].
+    /// Applies a port-status message. Returns `false`, and changes nothing, if the switch would have more than [`MAX_PORTS`].
     pub(crate) fn update(&mut self, status: &PortStatus) -> bool {
         let port_no = status.port.port_no;
         match status.reason {
@@ -49,7 +49,7 @@ impl Ports {
     }
 }
 
-/// Collects the first [`MAX_PORTS`] ports; of two with the same number, the later one.
+/// Collects the first [`MAX_PORTS`] ports; of two with one number, the later one.
 impl FromIterator<Port> for Ports {
     fn from_iter<I: IntoIterator<Item = Port>>(ports: I) -> Self {
         let mut all = Self::default();

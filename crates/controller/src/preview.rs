@@ -1,10 +1,10 @@
 //! Computes the changes in switches' flow tables that a change of programs would cause, without sending anything.
 //!
-//! **How.** The new programs run for a while: handlers for each switch that is up, and their background programs. Their messages
-//! are kept instead of sent; their requests are sent. Then the result is compared with the entries that switches report
+//! **How.** The new programs run for a while: handlers for each switch that is up, and their background programs. Their
+//! messages are kept, and their requests are sent. Then the result is compared with the entries that switches report
 //! ([`reconciliation`](crate::reconciliation)).
 //!
-//! **Limits.** It does not cover reactions of programs to packets, links and hosts.
+//! **Limits.** Reactions of programs to packets, links and hosts are not included.
 
 use crate::connection::contain;
 use crate::network::Network;
@@ -30,20 +30,20 @@ const INTERVAL: Duration = Duration::from_millis(20);
 pub struct FlowChange {
     /// The switch.
     pub switch: DatapathId,
-    /// The program that the entry belongs, or would belong, to.
+    /// The program that owns, or would own, the entry.
     pub program: ProgramId,
     frame: Vec<u8>,
 }
 
 impl FlowChange {
-    /// The flow mod that would be sent.
+    /// Returns the flow mod that would be sent.
     pub fn message(&self) -> Message<'_> {
-        // It was encoded here.
+        // This crate encoded it, so it can be decoded.
         Message::decode(&self.frame).map_or(Message::BarrierRequest, |(_, message)| message)
     }
 }
 
-/// Returns the changes that this change of programs would cause; runs the new programs for a while.
+/// Returns the changes in flow tables that these slots would cause; runs the new programs for a while.
 pub(crate) fn preview(
     programs: &Programs,
     network: &Network,
@@ -89,7 +89,7 @@ impl Trial {
         listed.program.start(&background);
         for switch in listed.identity.network.switches() {
             if let Some(info) = listed.identity.network.info(switch) {
-                // One that panics here sends nothing; the panic is reported when it runs.
+                // A program that panics here sends nothing; the panic is reported when it runs.
                 let _ = contain(|| {
                     unsent.keep(switch, &said_at_start(&listed, &info), info.version, None);
                     Ok(())
@@ -113,8 +113,8 @@ impl Trial {
         }
     }
 
-    /// Ends it. Returns the changes that it would make in the existing entries of its number, of which there are none if it is
-    /// new.
+    /// Ends the trial. Returns the changes that the program would make in the existing entries of its number; a new program
+    /// has no such entries.
     fn end(self, network: &Network, is_new: bool) -> Vec<FlowChange> {
         self.background.end();
         let program = self.listed.id();
@@ -154,7 +154,8 @@ fn said_at_start(listed: &Listed, info: &SwitchInfo) -> Vec<u8> {
     out
 }
 
-/// Returns the changes in a switch's entries of a program that sends these; none if the switch does not report them.
+/// Returns the changes in a switch's entries of a program that would send these messages; none if the switch does not report
+/// its entries.
 fn changes_in(
     network: &Network,
     switch: DatapathId,

@@ -7,8 +7,8 @@
 //! └─────────┴────────────────────────────────────────────────┘
 //! ```
 //! The framework writes the top byte of each entry that a program adds, so that a delete in OpenFlow 1.3 can select one
-//! program's entries by cookie and mask. Entries of no program, such as those of other controllers and the table-miss
-//! entries, have 0 there.
+//! program's entries by cookie and mask. Entries that belong to no program, such as table-miss entries and those of other
+//! controllers, have 0 there.
 
 use crate::xid::{MAX_PROGRAMS, Origin};
 use std::fmt;
@@ -19,8 +19,8 @@ pub const OWN_COOKIE_BITS: u64 = (1 << PROGRAM_SHIFT) - 1;
 
 const PROGRAM_SHIFT: u32 = 56;
 
-/// A program of a controller, as in cookies and xids: its number, from 1 on, in the order in which programs see messages
-/// ([`Stage`](crate::Stage)). One that is added later gets a free number
+/// A program of a controller, as in cookies and xids: its number, from 1, in the order in which programs see messages
+/// ([`Stage`](crate::Stage)). A program that is added later gets a free number
 /// ([`Running::set_programs`](crate::Running::set_programs)).
 ///
 /// ```
@@ -72,7 +72,7 @@ impl ProgramId {
         }
     }
 
-    /// Writes the program into an encoded flow mod that adds entries. A flow mod that selects entries by cookie without a
+    /// Writes the program into an encoded flow mod that adds entries. A flow mod that selects entries by cookie but no
     /// program applies to all programs.
     pub(crate) fn mark(self, message: &Message, version: Version, frame: &mut [u8]) {
         let Message::FlowMod(flow_mod) = message else {
@@ -95,12 +95,12 @@ impl ProgramId {
 /// The offset of the top byte of `cookie` in `ofp_flow_mod` of 1.0 (section 5.3.3).
 const OF10_COOKIE: usize = 48;
 
-/// The offsets of those of `cookie` and `cookie_mask` in 1.3 (section 7.3.4.1).
+/// The offsets of the top bytes of `cookie` and `cookie_mask` in 1.3 (section 7.3.4.1).
 const OF13_COOKIE: usize = 8;
 const OF13_COOKIE_MASK: usize = 16;
 
 impl From<Origin> for ProgramId {
-    /// Code that is neither a program nor the session is outside of programs.
+    /// Maps code that is neither a program nor the session to `OUTSIDE`.
     fn from(origin: Origin) -> Self {
         match origin.tag() {
             0 | 0xff => Self::OUTSIDE,

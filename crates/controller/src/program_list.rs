@@ -1,11 +1,11 @@
-//! The programs of a controller, in the order in which they see messages, and how that list changes while they run.
+//! The programs of a controller, in the order in which they see messages, and changes of that list while they run.
 //!
-//! **How.** A list never changes: another one replaces it ([`Programs::change`]). Each shard is notified through its mailbox, and
+//! **How.** A list is immutable: a change replaces it ([`Programs::change`]). Each shard is notified through its mailbox, and
 //! updates its connections between two batches, so that a packet-in costs no more. A connection that moves between shards is
-//! updated when it is adopted; lists have versions, since one shard may have received a change before the other.
+//! updated when it is adopted. Lists have versions, since one shard may have received a change before the other.
 //!
-//! **Numbers.** A program has a number while it runs, which its entries' cookies and its messages' xids contain. One that
-//! replaces another takes over its number, and with it the entries.
+//! **Numbers.** A program has a number while it runs, which its entries' cookies and its messages' xids contain. A program
+//! that replaces another inherits its number, and with it the entries.
 
 use crate::error::Error;
 use crate::network::Network;
@@ -17,15 +17,15 @@ use crate::{Background, PacketInTimes, Program, ProgramId, RawProgram};
 use std::sync::Arc;
 use urtica_state::Snapshot;
 
-/// A program that the controller runs from now on: see [`Running::set_programs`](crate::Running::set_programs).
+/// A program that the controller shall run: see [`Running::set_programs`](crate::Running::set_programs).
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ProgramSlot {
     /// A running program, unchanged.
     Keep(ProgramId),
-    /// This program instead of a running one, with its number and its entries.
+    /// A program that replaces a running one, and inherits its number and its entries.
     Replace(ProgramId, Arc<dyn Program>),
-    /// Another program.
+    /// An additional program.
     Add(Arc<dyn Program>),
 }
 
@@ -33,7 +33,7 @@ pub enum ProgramSlot {
 #[derive(Clone)]
 pub(crate) struct Listed {
     pub program: Arc<dyn Program>,
-    /// Distinguishes it from a program that it has replaced.
+    /// Distinguishes the program from one that it has replaced.
     run: u64,
     pub identity: Identity,
 }
@@ -63,7 +63,7 @@ impl Listed {
         ProgramId::of_handler(self.identity.origin)
     }
 
-    /// Returns whether this is that program, and not one that replaced it.
+    /// Returns whether both are one run of a program, and not one that has replaced the other.
     pub fn is(&self, other: &Self) -> bool {
         self.run == other.run
     }
@@ -71,12 +71,12 @@ impl Listed {
 
 /// The programs, in the order in which they see messages.
 pub(crate) struct ProgramList {
-    /// Higher in later lists.
+    /// Increases with each list.
     pub version: u64,
     pub programs: Vec<Listed>,
-    /// Their identities, in the same order: all that a batch needs.
+    /// The programs' identities, in the same order: the part that a batch needs.
     pub identities: Vec<Identity>,
-    /// The raw program, if there is one; it never changes.
+    /// The raw program, if any; it never changes.
     pub raw: Option<Raw>,
 }
 
@@ -87,10 +87,10 @@ pub(crate) struct Raw {
     pub network: Network,
 }
 
-/// The index of a raw program: the last.
+/// The index of a raw program, the last one.
 const RAW_INDEX: usize = MAX_PROGRAMS - 1;
 
-/// The list in use.
+/// The list in use, which shards read.
 pub(crate) type CurrentPrograms = Arc<Snapshot<Arc<ProgramList>>>;
 
 impl ProgramList {
@@ -104,7 +104,7 @@ impl ProgramList {
         })
     }
 
-    /// The first list of a controller.
+    /// Creates the first list of a controller.
     pub fn first(
         programs: Vec<Arc<dyn Program>>,
         raw: Option<Arc<dyn RawProgram>>,
@@ -138,19 +138,19 @@ impl ProgramList {
 pub(crate) struct Programs {
     list: Arc<ProgramList>,
     network: Network,
-    /// Belongs to no program: those of programs are created from it.
+    /// A background that belongs to no program, from which those of programs are created.
     background: Background,
     /// The background of each program of the list.
     backgrounds: Vec<Background>,
     last_run: u64,
 }
 
-/// A prepared change: its programs start, shards get its list, then the programs' background programs start.
+/// A prepared change: its programs start, shards get its list, and then the programs' background programs start.
 pub(crate) struct Prepared {
     pub list: Arc<ProgramList>,
-    /// In the order in which they were given.
+    /// The programs' numbers, in the order of the slots.
     pub ids: Vec<ProgramId>,
-    /// The new programs, by position.
+    /// The positions of the new programs.
     starting: Vec<usize>,
 }
 
@@ -176,13 +176,13 @@ impl Programs {
         }
     }
 
-    /// The programs' numbers, in the order in which they see messages.
+    /// Returns the programs' numbers, in the order in which they see messages.
     pub fn ids(&self) -> Vec<ProgramId> {
         self.list.programs.iter().map(Listed::id).collect()
     }
 
-    /// Makes these programs run, and no others. The background programs of removed ones have ended when this returns. The caller
-    /// must then call [`Programs::start_new`], give the new list to shards, and call [`Programs::release_new`].
+    /// Changes to the programs in `slots`. Background programs of removed programs have ended when this returns. The caller
+    /// must then call [`Programs::start_new`], pass the new list to shards, and call [`Programs::release_new`].
     pub fn change(&mut self, slots: &[ProgramSlot]) -> Result<Prepared, Error> {
         let wanted = self.wanted(slots)?;
         let ids = wanted.iter().map(|(listed, _)| listed.id()).collect();
@@ -221,7 +221,7 @@ impl Programs {
         })
     }
 
-    /// For programs that are tried: see [`preview`](crate::preview).
+    /// Returns the background for programs that are previewed: see [`preview`](crate::preview).
     pub fn background(&self) -> &Background {
         &self.background
     }
@@ -230,7 +230,7 @@ impl Programs {
         &self.list
     }
 
-    /// Starts the new programs, which their handlers rely on. Background programs that they spawn wait.
+    /// Starts the new programs, before their handlers are created. Background programs that they spawn are held.
     pub fn start_new(&self, prepared: &Prepared) {
         for &position in &prepared.starting {
             let program = &prepared.list.programs[position].program;
@@ -238,13 +238,13 @@ impl Programs {
         }
     }
 
-    /// Releases the background programs that they have spawned: shards know them now, and settle their changes of entries.
+    /// Releases the new programs' background programs: shards know the programs now, and settle their changes of entries.
     pub fn release_new(&self, prepared: &Prepared) {
         let starting = prepared.starting.iter();
         starting.for_each(|position| self.backgrounds[*position].release());
     }
 
-    /// Returns the programs to run, each with its current position if it is kept; refuses those that cannot run.
+    /// Returns the programs to run, each with its current position if it is kept; rejects slots that cannot be run.
     pub fn wanted(&self, slots: &[ProgramSlot]) -> Result<Vec<(Listed, Option<usize>)>, Error> {
         let has_raw = self.list.raw.is_some();
         check_count(slots.len(), has_raw)?;
@@ -285,7 +285,7 @@ impl Programs {
         Ok(wanted)
     }
 
-    /// Sessions are asked for ports on behalf of services when they start, or not at all.
+    /// Checks that services do not start or end: sessions request ports on behalf of services when they start, or never.
     fn check_kept_services(&self, has_services: bool) -> Result<(), SettingError> {
         match has_services != self.list.programs.is_empty() {
             true => Ok(()),
@@ -296,7 +296,7 @@ impl Programs {
         }
     }
 
-    /// The numbers that stay in use, each once.
+    /// Returns the numbers that stay in use, and rejects duplicates.
     fn numbers_kept(&self, slots: &[ProgramSlot]) -> Result<Vec<ProgramId>, Error> {
         let mut taken = Vec::new();
         for slot in slots {
@@ -316,7 +316,7 @@ impl Programs {
     }
 }
 
-/// Refuses a number of programs that one controller cannot run.
+/// Rejects a number of programs that one controller cannot run.
 pub(crate) fn check_count(programs: usize, has_raw: bool) -> Result<(), Error> {
     match programs + usize::from(has_raw) {
         0 => Err(Error::NoProgram),
@@ -325,7 +325,7 @@ pub(crate) fn check_count(programs: usize, has_raw: bool) -> Result<(), Error> {
     }
 }
 
-/// Refuses programs that share a controller with a raw program and do more than observe.
+/// Rejects programs that share a controller with a raw program and do more than observe.
 pub(crate) fn check_beside_raw<'p>(
     mut programs: impl Iterator<Item = &'p (dyn Program + 'static)>,
 ) -> Result<(), SettingError> {
@@ -338,7 +338,7 @@ pub(crate) fn check_beside_raw<'p>(
     }
 }
 
-/// Checks that the tables of programs do not change: the first switch's table-miss entries fix them.
+/// Checks that the programs' tables do not change, since the table-miss entries in the switches depend on them.
 fn check_tables(tables: Tables, stages: impl Iterator<Item = Stage>) -> Result<(), Error> {
     match Tables::of(stages) == tables {
         true => Ok(()),
@@ -346,7 +346,7 @@ fn check_tables(tables: Tables, stages: impl Iterator<Item = Stage>) -> Result<(
     }
 }
 
-/// There is a free number, since there are no more programs than numbers.
+/// Returns a free number, which exists because there are no more programs than numbers.
 fn first_free(taken: &[ProgramId]) -> ProgramId {
     let numbers = (0..MAX_PROGRAMS).map(|index| ProgramId::of_handler(Origin::program(index)));
     let mut free = numbers.filter(|id| !taken.contains(id));

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 use urtica_wire::DatapathId;
 
-/// A panic of a program: of a handler, whose switch was then disconnected, or of a background program, which then ended.
+/// A panic of a handler, whose switch was then disconnected, or of a background program, which then ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProgramPanic {

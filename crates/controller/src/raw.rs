@@ -1,11 +1,11 @@
 //! Raw programs, which receive a switch's frames unchanged, and send their own frames.
 //!
-//! **Why.** A [`Program`](crate::Program) sees decoded messages, and shares its switches with others: cookies and xids name the
-//! sender, the session configures the switch. A program that speaks OpenFlow itself, such as one that was written for another
-//! controller, expects none of that.
+//! **Why.** A [`Program`](crate::Program) sees decoded messages, and shares its switches with other programs: cookies and
+//! xids identify the sender, and the session configures the switch. A program that speaks OpenFlow itself, such as one
+//! written for another controller, expects none of that.
 //!
 //! **How.** The session answers the hello, requests the features and keeps the connection alive. The program receives every
-//! other frame unchanged, the hello and the features reply first, and its frames are sent unchanged.
+//! other frame unchanged, starting with the hello and the features reply, and its frames are sent unchanged.
 
 use crate::frame::{FrameError, check_frame};
 use crate::switch::FLUSH_BYTES;
@@ -15,7 +15,7 @@ use crate::{Background, Network, SwitchCounters, SwitchInfo};
 use std::time::Instant;
 use urtica_wire::{DatapathId, split_frame};
 
-/// `OFPT_PACKET_IN`, equal in all versions.
+/// `OFPT_PACKET_IN`, which is equal in all versions.
 const PACKET_IN: u8 = 10;
 
 /// A program that gets frames instead of messages: see [`Controller::raw_program`](crate::Controller::raw_program).
@@ -42,11 +42,10 @@ where
 
 /// One switch's part of a [`RawProgram`], with its own state.
 ///
-/// Like a [`SwitchHandler`](crate::SwitchHandler), it runs on one thread at a time, must not block, and costs its switch the
-/// connection if it panics.
+/// Like a [`SwitchHandler`](crate::SwitchHandler), it runs on one thread at a time and must not block. If it panics, its
+/// switch is disconnected.
 pub trait RawHandler: Send {
-    /// Handles one frame: a whole message, from its header on. The length in its header is its length; nothing else was
-    /// checked.
+    /// Handles one frame: a whole message, from its header on. The length in its header is correct; nothing else was checked.
     fn frame(&mut self, _switch: &mut RawSwitch, _frame: &[u8]) {}
 
     /// Handles frames that arrived together; passes them to [`RawHandler::frame`] one by one. Frames that an override leaves
@@ -57,7 +56,7 @@ pub trait RawHandler: Send {
         }
     }
 
-    /// Called when the connection has closed. Nothing can be sent any longer.
+    /// Called when the connection has closed. Nothing more can be sent.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
 }
 
@@ -69,7 +68,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Of whole frames, one after the other.
+    /// Creates the frames from a sequence of whole frames.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
@@ -78,7 +77,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Returns the next one; `None` if there is none, or if the output should be sent first.
+    /// Returns the next frame; `None` if no frame is left, or if the output should be sent first.
     pub fn next(&mut self, switch: &RawSwitch) -> Option<&'a [u8]> {
         match self.taken == 0 || switch.has_room() {
             true => self.split_first(),
@@ -110,7 +109,7 @@ pub struct RawSwitch<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) xids: &'a mut Xids,
     pub(crate) map: &'a mut XidMap,
-    /// The senders that a reply may be for, besides this program.
+    /// Returns whether replies to an origin are for another sender.
     pub(crate) others: &'a dyn Fn(Origin) -> bool,
     pub(crate) counters: &'a SwitchCounters,
     pub(crate) network: &'a Network,
@@ -122,8 +121,8 @@ impl RawSwitch<'_> {
         self.out.len() < FLUSH_BYTES
     }
 
-    /// Returns the description of the switch. In OpenFlow 1.3 its ports are known only if services run in addition to the raw
-    /// program: the session asks for their description on behalf of services alone.
+    /// Returns the description of the switch. In OpenFlow 1.3 its ports are known only if services run with the raw program:
+    /// the session requests their description only for services.
     pub fn info(&self) -> &SwitchInfo {
         self.info
     }
@@ -143,11 +142,11 @@ impl RawSwitch<'_> {
         self.network
     }
 
-    /// Sends one whole message, unchanged. Its xid may be replaced on the way, if another sender uses it; replies have the
-    /// program's.
+    /// Sends one whole message, unchanged. Its xid may be replaced on the wire if another sender uses it; replies have the
+    /// program's xid.
     ///
     /// # Errors
-    /// [`FrameError`] if the length in its header is not its length; nothing is sent then. Nothing else is checked.
+    /// [`FrameError`] if the length in its header is wrong; then nothing is sent. Nothing else is checked.
     pub fn send_frame(&mut self, frame: &[u8]) -> Result<(), FrameError> {
         check_frame(frame)?;
         let start = self.out.len();

@@ -1,7 +1,7 @@
-//! The entries of a program that replaces another: those that both have stay, and are not sent again.
+//! The entries of a program that replaces another: entries that both install stay, and are not sent again.
 //!
-//! **How.** The switch is asked for the entries with the program's number ([`ProgramId`]). The new program's changes of such
-//! entries are first applied to this record, and the switch is sent only those that make a difference:
+//! **How.** The switch reports the entries with the program's number ([`ProgramId`]). The new program's changes of such
+//! entries are first applied to this record, and only those that make a difference are sent to the switch:
 //!
 //! ```text
 //!              add of the same          quiet for a while
@@ -10,8 +10,9 @@
 //!       │ delete                ▲               ▲
 //!       └──────────► condemned ─┘───────────────┘
 //! ```
-//! So a program need not know about this: one that deletes all its entries and adds them again, as most do when a switch joins,
-//! causes no message for identical ones. Entries that are left over when the program has been quiet for a while are deleted.
+//! So a program need not know about this: one that deletes all its entries and adds them again, as most do when a switch
+//! joins, causes no message for identical entries. Entries that are left when the program has been quiet for a while are
+//! deleted.
 //!
 //! Entries with time-outs are always sent, since they may have expired. In OpenFlow 1.0 a delete also deletes other programs'
 //! entries, and is sent unchanged.
@@ -41,7 +42,7 @@ const AT_MOST: Duration = Duration::from_secs(15);
 /// The time in which a switch must report its entries.
 pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
-/// The flags of an entry that switches report as they were set.
+/// The flags that switches report as an entry's flow mod set them.
 const TOLD_FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM;
 
 /// The state of an inherited entry.
@@ -49,7 +50,7 @@ const TOLD_FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM;
 enum Fate {
     /// The earlier program installed it.
     Inherited,
-    /// Identical, but the new program has deleted it, and the switch has not been sent that.
+    /// The new program has deleted it, but the deletion was not sent, in case it adds the identical entry again.
     Condemned,
     /// The new program has installed it.
     Kept,
@@ -62,13 +63,13 @@ struct Known {
 }
 
 impl Known {
-    /// Only frames that could be decoded are stored here.
+    /// Returns the stored flow mod, which was decoded before it was stored.
     fn flow_mod(&self) -> Option<FlowMod<'_>> {
         flow_mod_in(&self.frame)
     }
 }
 
-/// The number of a program's entries that were not sent to a switch, and of those that were.
+/// The number of a program's entries that a switch had already, and of those that were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub kept: u64,
@@ -79,7 +80,7 @@ pub(crate) struct Counts {
 /// The entries of one program in one switch, while another program replaces it.
 pub(crate) struct Entries {
     version: Version,
-    /// By table, priority and match: the last as a hash that no order of fields changes.
+    /// The entries by table, priority and match. The match is hashed independently of the order of its fields.
     by_place: HashMap<(u8, u16, u64), Vec<Known>>,
     pub counts: Counts,
 }
@@ -193,8 +194,8 @@ impl Entries {
         }
     }
 
-    /// A delete that selects entries by their cookies is for this program's entries, and inherited ones are only condemned.
-    /// Others may be for more entries, and are sent.
+    /// Applies a delete. If it selects entries by their cookies it is for this program's entries: inherited ones are
+    /// condemned, and nothing is sent for them. Other deletes may affect more entries, and are sent.
     fn delete(&mut self, deletion: &FlowMod, frame: &[u8], out: &mut Vec<u8>) {
         let is_own = deletion.cookie_mask != 0
             && deletion.out_port == PortNo::ANY
@@ -220,7 +221,7 @@ impl Entries {
         }
     }
 
-    /// A modified entry belongs to the new program from then on.
+    /// Applies a modification: the entries then belong to the new program.
     fn modify(&mut self, modification: &FlowMod) {
         for known in self.by_place.values_mut().flatten() {
             let is_concerned = known
@@ -269,7 +270,7 @@ fn place(flow_mod: &FlowMod) -> (u8, u16, u64) {
     (flow_mod.table_id, flow_mod.priority, fields)
 }
 
-/// Returns whether two entries with one match and priority are equal in effect.
+/// Returns whether two entries with one match and priority have equal effect.
 fn same(a: &FlowMod, b: &FlowMod) -> bool {
     a.cookie == b.cookie
         && (a.idle_timeout, a.hard_timeout) == (b.idle_timeout, b.hard_timeout)
@@ -277,7 +278,7 @@ fn same(a: &FlowMod, b: &FlowMod) -> bool {
         && a.instructions == b.instructions
 }
 
-/// Returns `true` if a flow mod that modifies or deletes is about this entry (1.3.5 section 6.4).
+/// Returns `true` if a flow mod that modifies or deletes affects this entry (1.3.5 section 6.4).
 fn concerns(wide: &FlowMod, entry: &FlowMod) -> bool {
     use FlowModCommand::{DeleteStrict, ModifyStrict};
     let is_in = match wide.command {
@@ -290,7 +291,7 @@ fn concerns(wide: &FlowMod, entry: &FlowMod) -> bool {
     is_in && is_in_table && (wide.cookie ^ entry.cookie) & wide.cookie_mask == 0
 }
 
-/// Deletes one entry; in 1.3, only while it is this program's.
+/// Encodes a delete of one entry; in 1.3, only if it is this program's.
 fn encode_deletion(entry: &FlowMod, version: Version, xid: u32, out: &mut Vec<u8>) {
     let deletion = Message::FlowMod(FlowMod {
         command: FlowModCommand::DeleteStrict,
@@ -307,11 +308,11 @@ fn encode_deletion(entry: &FlowMod, version: Version, xid: u32, out: &mut Vec<u8
         match_: entry.match_.clone(),
         ..FlowMod::default()
     });
-    // A message that was encoded before can be encoded again.
+    // Encoding a message that was encoded before does not fail.
     let _ = deletion.encode(version, xid, out);
 }
 
-/// Builds the request for a program's entries: a 1.0 switch, which cannot select them, is asked for all.
+/// Builds the request for a program's entries: for those of all programs in 1.0, which cannot select them.
 pub(crate) fn request(program: ProgramId, version: Version) -> Message<'static> {
     let request = match version {
         Version::Of10 => FlowStatsRequest::default(),
@@ -338,7 +339,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Messages that no backlog counts.
+    /// Creates messages that no backlog counts.
     pub fn uncounted(bytes: Vec<u8>) -> Self {
         Self {
             bytes,
@@ -349,10 +350,10 @@ impl Waiting {
     }
 }
 
-/// A switch's reply, on its way.
+/// A switch's pending reply.
 pub(crate) type PendingReply = oneshot::Receiver<Result<Reply, RequestError>>;
 
-/// The settlement of one program's entries in one connection's switch.
+/// The reconciliation of one program's entries at one connection's switch.
 pub(crate) struct Reconciliation {
     pub program: ProgramId,
     /// Whether another program replaces it.
@@ -366,7 +367,7 @@ pub(crate) struct Reconciliation {
 }
 
 impl Reconciliation {
-    /// Starts with the reply that `told` will contain.
+    /// Starts with the reply that `told` will receive.
     pub fn begin(
         program: ProgramId,
         is_replaced: bool,
@@ -393,13 +394,14 @@ impl Reconciliation {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Returns whether messages that start with this one are the program's.
+    /// Returns whether messages that start with this one are from the program.
     pub fn is_about(&self, frame: &[u8]) -> bool {
         let xid = Header::peek(frame).map(|header| header.xid);
         xid.is_some_and(|xid| Origin::of(xid).tag() == self.program.number())
     }
 
-    /// Returns the reply, or why there is none, once that is known: waiting messages must then be [taken](Self::take_waiting).
+    /// Returns the reply, or the reason for its absence, once known: waiting messages must then be
+    /// [taken](Self::take_waiting).
     pub fn take_reply(&mut self) -> Option<Result<Reply, RequestError>> {
         let reply = match self.told.as_ref()?.try_recv() {
             Ok(reply) => reply,
@@ -414,7 +416,7 @@ impl Reconciliation {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Returns whether the program's messages about permanent entries, and those that follow them, must wait.
+    /// Returns whether the program's messages about permanent entries, and later ones, must wait.
     pub fn is_asking(&self) -> bool {
         self.told.is_some()
     }
@@ -424,7 +426,7 @@ impl Reconciliation {
         self.waiting.push(waiting);
     }
 
-    /// Returns the part of the handlers' output, including the program's, that the switch must be sent.
+    /// Returns the part of the handlers' output, including the program's, that must be sent to the switch.
     pub fn rewrite_output(&mut self, bytes: &[u8], now: Instant) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         let mut rest = bytes;
@@ -445,7 +447,7 @@ impl Reconciliation {
         self.wait(Waiting::uncounted(frame.to_vec()));
     }
 
-    /// Appends the part of these messages, which are the program's, that the switch must be sent.
+    /// Appends the part of these messages of the program that must be sent to the switch.
     pub fn rewrite(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
         let mut rest = bytes;
         while let Ok(Some((frame, after))) = split_frame(rest) {
@@ -471,7 +473,7 @@ fn is_flow_mod(frame: &[u8]) -> bool {
     flow_mod_in(frame).is_some()
 }
 
-/// Returns whether programs send this message because of a packet: the packet, or an entry that expires.
+/// Returns whether a program sends this message because of a packet: a packet-out, or an entry that expires.
 fn answers_a_packet(frame: &[u8]) -> bool {
     match Message::decode(frame) {
         Ok((_, Message::PacketOut(_))) => true,
@@ -491,7 +493,7 @@ mod tests {
     use std::collections::BTreeMap;
     use urtica_wire::{OxmField, PortNo};
 
-    /// A change that a program sends, for the entry of a host, or for all.
+    /// A change that a program sends, of one host's entry or of all.
     #[derive(Clone, Copy, Debug)]
     enum Word {
         Add(u8, u32),
@@ -499,7 +501,7 @@ mod tests {
         DeleteAll,
     }
 
-    /// The entries of a program: ports by host.
+    /// A program's entries: ports by host.
     type Table = BTreeMap<u8, u32>;
 
     fn program() -> ProgramId {
@@ -529,7 +531,7 @@ mod tests {
         out
     }
 
-    /// A switch that applies messages; returns the number of flow mods that changed nothing.
+    /// Applies messages to a switch's table; returns the number of flow mods that changed nothing.
     fn carry_out(table: &mut Table, bytes: &[u8]) -> usize {
         let (mut rest, mut idle) = (bytes, 0);
         while let Some((frame, after)) = split_frame(rest).expect("whole messages") {
@@ -554,7 +556,7 @@ mod tests {
         idle
     }
 
-    /// The entries that a switch reports of a table.
+    /// Returns the record of a switch that has reported this table.
     fn told(table: &Table) -> Entries {
         let mut entries = Entries::new(Version::Of13);
         for (host, port) in table {
@@ -588,7 +590,8 @@ mod tests {
     }
 
     proptest! {
-        /// With any initial entries, the switch finally has those that the new program adds, as if it had been empty.
+        /// With any initial entries, the switch ends up with the entries that the new program adds, as if its table had been
+        /// empty.
         #[test]
         fn new_programs_end_up_with_their_entries(
             old in prop::collection::btree_map(0..6_u8, 1..3_u32, 0..6),

@@ -10,12 +10,12 @@ use urtica_wire::{
     DatapathId, EncodeError, ErrorCode, Header, Message, MultipartFlags, split_frame,
 };
 
-/// The maximum size of a switch's incomplete replies: enough for some 400,000 flow entries, and a limit on memory for
-/// endless replies, regardless of the number of requests.
+/// The maximum total size of a switch's incomplete replies, for any number of requests: enough for some 400,000 flow entries.
+/// It bounds the memory for endless replies.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
-/// The default time that a switch has to answer ([`Network::with_deadline`](crate::Network::with_deadline)): enough for
-/// earlier output to be sent first.
+/// The default time for a switch to answer ([`Network::with_deadline`](crate::Network::with_deadline)): enough for sending
+/// earlier output first.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// An error of a message to a switch, or of its reply.
@@ -28,11 +28,11 @@ pub enum RequestError {
     /// The switch's version cannot express the message.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// 4 MiB wait to be sent to the switch already. [`Network::ready`](crate::Network::ready) waits until it accepts more.
+    /// 4 MiB wait for the switch already. [`Network::ready`](crate::Network::ready) waits until it accepts more.
     #[error("the send queue of switch {0} is full")]
     Busy(DatapathId),
-    /// Our role at the switch is secondary, and the message would change something.
-    /// [`Network::set_role`](crate::Network::set_role) requests another one.
+    /// Our role at the switch is secondary, and the message would change the switch.
+    /// [`Network::set_role`](crate::Network::set_role) requests another role.
     #[error(
         "the controller is a secondary at switch {0}, which may only read; expected the role primary or equal"
     )]
@@ -40,15 +40,15 @@ pub enum RequestError {
     /// The bytes are not frames.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// The controller has no raw program, whose frames alone are sent unchanged.
+    /// The controller has no raw program; only a raw program's frames are sent unchanged.
     #[error(
         "frames can be sent unchanged only in a controller with a raw program; expected Controller::raw_program"
     )]
     NoRawProgram,
-    /// Switches do not answer messages like this one.
+    /// Switches do not reply to this kind of message.
     #[error("the message has no reply to wait for; send a barrier request after it")]
     NoReply,
-    /// It was sent inside a transaction.
+    /// The message was sent inside a transaction.
     #[error(
         "messages cannot be sent inside a transaction, which may run again or fail; have it return the messages, \
          and send them afterwards"
@@ -57,16 +57,16 @@ pub enum RequestError {
     /// The switch disconnected before it replied, or before it accepted more.
     #[error("the switch disconnected before it replied")]
     Disconnected,
-    /// The switch refused.
+    /// The switch refused the message.
     #[error("the switch refused with {0}")]
     Refused(ErrorCode),
-    /// The reply is too long, or the requests together are.
+    /// The reply is too long, or all replies together are.
     #[error("the switch's replies have more than {MAX_REPLY_BYTES} bytes; request less at a time")]
     TooLong,
     /// The reply did not arrive in time.
     #[error("no reply was received within {0:?}")]
     Timeout(Duration),
-    /// The reply has another kind than the request.
+    /// The reply does not match the request.
     #[error("the switch's reply does not match the request: expected {0}")]
     WrongReply(&'static str),
 }
@@ -74,7 +74,7 @@ pub enum RequestError {
 /// A reply: one message, or the parts of a multipart reply in order.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Complete frames, one after the other.
+    /// Complete frames, in order.
     pub(crate) frames: Vec<u8>,
 }
 
@@ -86,7 +86,7 @@ impl Reply {
         }
     }
 
-    /// Returns the messages. They were checked when they arrived.
+    /// Returns the messages, which were checked when they arrived.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         let mut rest = &self.frames[..];
         std::iter::from_fn(move || {
@@ -137,11 +137,11 @@ pub(crate) struct Asker {
     pub deadline: Duration,
 }
 
-/// The requests of one connection that await replies, by xid. [`Requests::sweep`] removes those that were dropped, and ends
-/// those past their deadline; when the table is dropped, all others resolve to [`RequestError::Disconnected`].
+/// The requests of one connection that await replies, by xid. [`Requests::sweep`] removes dropped ones, and ends those past
+/// their deadline; when the table is dropped, all others resolve to [`RequestError::Disconnected`].
 #[derive(Default)]
 pub(crate) struct Requests {
-    /// Ordered, so that waiting tasks are woken in the same order each time.
+    /// Ordered, so that waiting tasks are woken in a deterministic order.
     waiting: BTreeMap<u32, Waiting>,
     /// The number of bytes of incomplete replies.
     kept: usize,
@@ -155,7 +155,7 @@ struct Waiting {
 }
 
 impl Requests {
-    /// Adds a request for the reply to the message sent with `xid` now.
+    /// Adds a request whose message was sent with `xid` at `now`.
     pub fn insert(&mut self, xid: u32, asker: Asker, now: Instant) {
         let waiting = Waiting {
             asker,
@@ -174,7 +174,7 @@ impl Requests {
         waiting.frames.extend_from_slice(frame);
         let result = if let Message::Error(error) = message {
             Err(RequestError::Refused(match error.is_slave() {
-                // In 1.0 a vendor's error.
+                // 1.0 reports it as a vendor error.
                 true => ErrorCode::BadRequestIsSlave,
                 false => error.code,
             }))
@@ -189,7 +189,7 @@ impl Requests {
                 frames: waiting.frames,
             })
         };
-        // Fails if the request was dropped, which is permitted.
+        // Fails if the caller has dropped the request, which is permitted.
         let _ = waiting.asker.sender.send(result);
     }
 
@@ -217,12 +217,12 @@ impl Requests {
     }
 }
 
-/// Returns `true` for a part of a reply that is not the last.
+/// Returns `true` for a part of a reply that more parts follow.
 fn has_more(message: &Message) -> bool {
     matches!(message, Message::MultipartReply(part) if part.flags.contains(MultipartFlags::MORE))
 }
 
-/// Returns `true` if a switch answers such a message with one of the same xid.
+/// Returns `true` if switches reply to such a message, with its xid.
 pub(crate) fn has_reply(message: &Message) -> bool {
     matches!(
         message,

@@ -9,18 +9,19 @@ use urtica_wire::{ControllerRole, DatapathId, Message, MultipartRequestBody};
 /// A controller's role at a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Full access, shared with all other equals: each of them receives each packet-in. Each connection starts with it.
+    /// Full access, shared with all other equals: each of them receives each packet-in. Every connection starts with this
+    /// role.
     #[default]
     Equal,
     /// Full access, shared only with equals: the former primary becomes a secondary. OpenFlow 1.3 calls it master.
     Primary,
-    /// Read access, with notifications of port changes only, unless
-    /// [`SessionConfig::async_config`](crate::SessionConfig::async_config) selects others. OpenFlow 1.3 calls it slave.
+    /// Read access, and only port-status messages, unless [`SessionConfig::async_config`](crate::SessionConfig::async_config)
+    /// selects others. OpenFlow 1.3 calls it slave.
     Secondary,
 }
 
 impl Role {
-    /// Returns `true` if it permits a controller to change the switch.
+    /// Returns `true` if the role permits a controller to change the switch.
     pub fn may_write(self) -> bool {
         self != Self::Secondary
     }
@@ -34,7 +35,7 @@ impl Role {
         }
     }
 
-    /// Returns the role of this number in the specification; `None` if there is none.
+    /// Returns the role with this number in the specification; `None` if the number is not that of a role.
     pub(crate) fn from_wire(role: ControllerRole) -> Option<Self> {
         match role {
             ControllerRole::Equal => Some(Self::Equal),
@@ -78,8 +79,8 @@ impl FromStr for Role {
 pub struct RoleRequest {
     /// The role.
     pub role: Role,
-    /// The election that assigned it. A switch refuses generations older than the newest it has received, by their signed
-    /// distance (1.3.5 section 6.3.6). Without one, the switch's newest is requested, and a primary uses the next.
+    /// The election that assigned the role. A switch refuses generations older than the newest it has received, by their
+    /// signed distance (1.3.5 section 6.3.6). If `None`, the switch's newest is queried, and a primary uses the next.
     pub generation_id: Option<u64>,
 }
 
@@ -92,8 +93,8 @@ impl From<Role> for RoleRequest {
     }
 }
 
-/// Returns `true` if a message changes the switch, so that a secondary's is refused with OFPBRC_IS_SLAVE (1.3.5 section
-/// 6.3.6; Open vSwitch refuses meter mods, too).
+/// Returns `true` if a message changes the switch: from a secondary, it is refused with OFPBRC_IS_SLAVE (1.3.5 section 6.3.6;
+/// Open vSwitch also refuses meter mods).
 pub(crate) fn is_write(message: &Message) -> bool {
     match message {
         Message::PacketOut(_)
@@ -118,7 +119,7 @@ pub(crate) struct WantedRoles(Mutex<Wanted>);
 #[derive(Debug, Default)]
 struct Wanted {
     of_all: Option<RoleRequest>,
-    /// The roles of single switches, requested later.
+    /// The roles requested at single switches since.
     of: HashMap<DatapathId, RoleRequest>,
 }
 

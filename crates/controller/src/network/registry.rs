@@ -1,4 +1,4 @@
-//! The registry of connected switches, as their connections change it.
+//! The registry of connected switches, as connections update it.
 
 use super::{Entry, Network};
 use crate::SwitchInfo;
@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 use urtica_wire::{DatapathId, ErrorCode, PortStatus};
 
 impl Network {
-    /// Registers a switch. If another connection has its id, the newer one is used, and the older one, which is returned, is
-    /// closed: a reconnecting switch is more likely than two with one id, and its old connection may stay half open for
-    /// long.
+    /// Registers a switch. If another connection has its id, the newer one is used, and the older one is closed and returned:
+    /// a switch that reconnects is more likely than two switches with one id, and its old connection may stay half open for a
+    /// long time.
     pub(crate) fn register(&self, entry: Entry) -> Option<Entry> {
         let mut switches = self.write();
         let older = switches.insert(entry.joined.datapath_id, entry)?;
@@ -40,7 +40,7 @@ impl Network {
         commands.extend(self.shard(from).mailbox.take_for(token));
         if let Err(mut commands) = self.shard(to).mailbox.push_moved(commands) {
             commands.remove(0);
-            // Fails only if `from` has ended as well, and then its commands are not needed.
+            // Fails only if `from` has ended as well; then its commands are not needed.
             let _ = self.shard(from).mailbox.push_moved(commands);
             return false;
         }
@@ -87,7 +87,8 @@ impl Network {
         }
     }
 
-    /// Announces a switch: its ports are known, and `switch_up` has been called if our role permits changes.
+    /// Announces a switch, whose ports are known, and whose handlers' `switch_up` has been called if our role permits
+    /// changes.
     pub(crate) fn announce(&self, datapath_id: DatapathId, token: Token) {
         let mut switches = self.write();
         let entry = switches.get_mut(&datapath_id);
@@ -114,7 +115,7 @@ impl Network {
         }
     }
 
-    /// Reports that a switch has refused a message, once it was announced.
+    /// Reports that a switch has refused a message, if it has been announced.
     pub(crate) fn report_refusal(
         &self,
         token: Token,
@@ -130,7 +131,7 @@ impl Network {
         }
     }
 
-    /// Replaces the description of a switch, at which our role has changed.
+    /// Replaces the description of a switch at which our role has changed.
     pub(crate) fn update_role(&self, token: Token, info: &Arc<SwitchInfo>) {
         let switches = self.read();
         let entry = switches.get(&info.datapath_id);

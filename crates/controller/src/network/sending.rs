@@ -16,13 +16,14 @@ use urtica_wire::{DatapathId, EncodeError, EntryOptions, Match, Message, Version
 /// Encoded messages.
 struct Encoded {
     bytes: Vec<u8>,
-    /// Their number.
+    /// The number of messages.
     count: u64,
-    /// The start of each of the sender's messages, if the switch speaks 1.0: others may be between them.
+    /// The start of each of the sender's messages, if the switch speaks 1.0: messages that add entries again may be between
+    /// them.
     starts: Vec<usize>,
 }
 
-/// Returns `true` if the messages change nothing in a switch.
+/// Returns `true` if the messages do not change a switch.
 fn is_question(messages: &[Message]) -> bool {
     use Message::{EchoRequest, FeaturesRequest, GetAsyncRequest, GetConfigRequest};
     use Message::{MultipartRequest, QueueGetConfigRequest};
@@ -75,8 +76,8 @@ impl Network {
         self.push(datapath_id, messages, None)
     }
 
-    /// Sends frames of a [raw program](crate::Controller::raw_program) to a switch, unchanged: `frames` are whole messages, one
-    /// after the other. They are sent consecutively, all or none, and wake the switch's shard once.
+    /// Sends frames of a [raw program](crate::Controller::raw_program) to a switch, unchanged: `frames` is a sequence of
+    /// whole messages. All or none are sent, consecutively, and the switch's shard is woken once.
     ///
     /// # Errors
     /// [`RequestError::UnknownSwitch`], [`RequestError::NoRawProgram`], [`RequestError::Frame`], [`RequestError::Busy`],
@@ -111,7 +112,7 @@ impl Network {
         mailbox.push(command).map_err(|_| unknown)
     }
 
-    /// Adds an entry that applies `actions` to the packets that it matches; none drops them (McNettle section 3,
+    /// Adds an entry that applies `actions` to matching packets; an empty list drops them (McNettle section 3,
     /// `installRule`).
     ///
     /// # Errors
@@ -128,7 +129,8 @@ impl Network {
         })
     }
 
-    /// Sends a packet that the controller has, from its Ethernet header on, out of a switch's port or through a list of actions.
+    /// Sends a packet that the controller has, from its Ethernet header on, out of a switch's port or through a list of
+    /// actions.
     ///
     /// # Errors
     /// Like [`Network::send`].
@@ -157,8 +159,8 @@ impl Network {
             .send(datapath_id, &entries::pass(match_, options))
     }
 
-    /// Deletes the entries of this network's program that `match_` includes, in all tables; if a program filters, in that of
-    /// this network's stage. See [`Switch::delete`](crate::Switch::delete).
+    /// Deletes the entries of this network's program that `match_` includes, in all tables; if a program filters, in the
+    /// table of this network's stage. See [`Switch::delete`](crate::Switch::delete).
     ///
     /// # Errors
     /// Like [`Network::send`].
@@ -200,7 +202,7 @@ impl Network {
         if !entry.may_write.load(Ordering::Relaxed) && messages.iter().any(is_write) {
             return Err(RequestError::Secondary(datapath_id));
         }
-        // Locked until the messages are in the mailbox, so that they reach the switch in the order in which they are noted.
+        // Locked until the messages are in the mailbox, so that the record and the switch see them in one order.
         let mut permanent = (entry.joined.version == Version::Of10).then(|| entry.permanent.lock());
         let Encoded {
             bytes,
