@@ -227,7 +227,7 @@ impl Embedded {
     }
 
     /// Returns the output for a switch; the caller removes sent bytes from the front. If more waits than fitted,
-    /// [`Embedded::next_timeout`] is now, and [`Embedded::poll`] adds it. `None` if there is no such connection.
+    /// [`Embedded::next_timeout`] is now, and [`Embedded::poll`] adds it. Returns `None` if the connection does not exist.
     pub fn output(&mut self, connection: ConnectionId) -> Option<&mut Vec<u8>> {
         match self.connections.get_mut(&connection.0) {
             Some(open) => Some(&mut open.transport_mut().channel_mut().0),

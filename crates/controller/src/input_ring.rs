@@ -50,7 +50,7 @@ pub trait InputRing: Send {
     fn next(&mut self) -> Option<RingEntry<'_>>;
 }
 
-/// An entry of a ring. Exhaustive, so that another kind is a breaking change: code that creates entries handles all kinds.
+/// An entry of a ring. Implementations of rings must know all kinds, so another kind would be a breaking change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingEntry<'r> {
     /// Whole messages of this connection, in order.

@@ -1,4 +1,4 @@
-//! A running controller: its threads, from start to end.
+//! A running controller and its threads.
 
 use crate::background::{Starter, Threads};
 use crate::connection_queue::ConnectionQueue;
@@ -42,21 +42,21 @@ pub struct Running {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The settings of a start.
+/// The settings that a controller starts with.
 pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
-    /// Keeps connections when this program ends, and contains those of an earlier one.
+    /// Keeps connections when this program ends, and has those of an earlier program.
     pub held: Option<Held>,
-    /// Resumes kernel halves of an earlier program.
+    /// Continues kernel halves of an earlier program.
     pub held_halves: Option<Arc<dyn HeldHalves>>,
     pub tls: Option<Tls>,
     pub datapath_ids: Option<DatapathIds>,
-    /// For each shard, the core that it is pinned to, if it is.
+    /// The core that each shard is pinned to, if any.
     pub cores: Vec<Option<usize>>,
     pub session: SessionConfig,
     pub drain_timeout: Duration,
     pub tables: Tables,
-    /// In the order in which they see messages.
+    /// The programs, in the order in which they see messages.
     pub programs: Vec<Arc<dyn Program>>,
     pub raw: Option<Arc<dyn RawProgram>>,
     pub rings: Option<Arc<dyn InputRings>>,
@@ -114,31 +114,32 @@ impl Running {
         self.programs.lock().ids()
     }
 
-    /// Replaces the running programs by these. Connections stay open. Programs see each message by [stage](Program::stage),
-    /// and within a stage in this order. Returns their numbers, in this order.
+    /// Replaces the running programs. Connections stay open. Programs see each message by [stage](Program::stage), and within
+    /// a stage in the order of `slots`. Returns their numbers, in that order.
     ///
-    /// - A program that is kept is not affected.
-    /// - One that is added [starts](Program::start), and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) is called for the
-    ///   switches that are up.
-    /// - One that is missing ends: its waiting background programs are dropped, and those that do not wait within 2 s are
-    ///   abandoned; its handlers' [`switch_down`](crate::SwitchHandler::switch_down) is called, and its entries are deleted.
-    /// - One that is replaced ends like that, and the new one starts, with its number. Entries that both report are
-    ///   neither deleted nor sent again. Entries that the new one has not added when it has been quiet for 2 s are deleted.
-    ///   If a switch does not list its entries, all are deleted first.
+    /// - A kept program is not affected.
+    /// - An added program [starts](Program::start), and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) is
+    ///   called for the switches that are up.
+    /// - A missing program ends: its waiting background programs are dropped, and background programs that do not wait within
+    ///   2 s are abandoned; its handlers' [`switch_down`](crate::SwitchHandler::switch_down) is called, and its entries are
+    ///   deleted.
+    /// - A replaced program ends like that, and the new one starts, with its number. Entries that both install are neither
+    ///   deleted nor sent again. Entries that the new one has not added when it has been quiet for 2 s are deleted. If a
+    ///   switch does not report its entries, all are deleted first.
     ///
-    /// Each switch changes between two batches of messages. One with a [kernel half](crate::KernelHalf) is disconnected, and
-    /// reconnects.
+    /// Each switch changes between two batches of messages. A switch with a [kernel half](crate::KernelHalf) is disconnected,
+    /// and reconnects.
     ///
     /// # Errors
-    /// [`Error::NoProgram`], [`Error::TooManyPrograms`], [`Error::NoSuchProgram`], [`Error::ProgramTwice`], [`Error::Setting`], and
-    /// [`Error::FilterAtRunTime`]; nothing changes then.
+    /// [`Error::NoProgram`], [`Error::TooManyPrograms`], [`Error::NoSuchProgram`], [`Error::ProgramTwice`],
+    /// [`Error::Setting`], and [`Error::FilterAtRunTime`]; on an error nothing changes.
     pub fn set_programs(&self, slots: &[ProgramSlot]) -> Result<Vec<ProgramId>, Error> {
         let mut programs = self.programs.lock();
         let prepared = programs.change(slots)?;
         programs.start_new(&prepared);
         self.current.publish(Arc::clone(&prepared.list));
         for shard in self.network.shards() {
-            // Fails only if the shard has ended: the controller stops.
+            // Fails only if the shard has ended; then the controller stops.
             let _ = shard.mailbox.push(Command::FollowPrograms);
         }
         programs.release_new(&prepared);
@@ -146,9 +147,9 @@ impl Running {
     }
 
     /// Returns the changes that [`Running::set_programs`] would make to switches' flow tables, by switch, without sending
-    /// any. The new programs are run for up to 8 s: their messages are kept, their requests are sent. Changes that depend on
-    /// packets, links and hosts are not included. Also returns the numbers that the programs would have. If programs share a
-    /// service that sends for them, the new programs must not include them.
+    /// any, and the numbers that the programs would have. The new programs are run for up to 8 s: their messages are kept,
+    /// their requests are sent. Changes that depend on packets, links and hosts are not included. If programs share a service
+    /// that sends for them, the new programs must not include them.
     ///
     /// # Errors
     /// Like [`Running::set_programs`].
@@ -169,14 +170,14 @@ impl Running {
         &self.background.counters
     }
 
-    /// Returns the error for which it has stopped, if it has: one of its threads has ended. All connections are closed then;
-    /// call [`Running::stop`].
+    /// Returns the error that stopped the controller, if one of its threads has ended. All connections are then closed; call
+    /// [`Running::stop`].
     pub fn failure(&self) -> Option<Error> {
         self.watch.failure()
     }
 
-    /// Calls `callback`, on any thread, when the controller stops because of an error, or at once if it has: see
-    /// [`Running::failure`]. If there was no error, another program has taken over the connections
+    /// Calls `callback`, on any thread, when the controller stops because of an error, or at once if it has stopped: see
+    /// [`Running::failure`]. If there is no error, another program has taken over the connections
     /// ([`Controller::hold`](crate::Controller::hold)).
     pub fn on_failure(&self, callback: impl FnOnce() + Send + 'static) {
         self.watch.on_failure(callback);
@@ -185,17 +186,17 @@ impl Running {
     /// Stops in order: background programs end, listeners are closed, waiting output is sent
     /// ([`Controller::drain_timeout`](crate::Controller::drain_timeout)), `switch_down` is called, sockets are closed.
     ///
-    /// Background programs end first, so that none mistakes the disconnecting switches for network failures; their output is
-    /// still sent. Waiting programs are dropped; a running one has 2 s to wait or end, and is abandoned then.
+    /// Background programs end first, so that they do not mistake the disconnecting switches for network failures; their
+    /// output is still sent. Waiting programs are dropped; a running one has 2 s to wait or end, and is then abandoned.
     ///
     /// # Errors
-    /// [`Error::Ended`] if a thread ended by an error or a panic, before or now.
+    /// [`Error::Ended`] if a thread ended by an error or a panic, at any time.
     pub fn stop(mut self) -> Result<(), Error> {
         self.end();
         self.watch.failure().map_or(Ok(()), Err)
     }
 
-    /// Stops like [`Running::stop`], and leaves listeners and connections with the holder, for the next program: see
+    /// Stops like [`Running::stop`], but leaves listeners and connections with the holder, for the next program: see
     /// [`Controller::hold`](crate::Controller::hold). Switches do not notice. Without a holder it closes them.
     ///
     /// # Errors
@@ -205,7 +206,7 @@ impl Running {
         self.stop()
     }
 
-    /// Does nothing if it has ended.
+    /// Stops the controller, unless it has ended.
     fn end(&mut self) {
         let threads = std::mem::take(&mut self.threads);
         if threads.is_empty() {
@@ -253,7 +254,7 @@ fn spawn_threads(
                 with_ring(index, shard, rings.as_deref())?.run(drain_timeout)
             };
             let served = contain_thread(shard);
-            // Also if `Shard::new` failed: no thread drains the mailbox then.
+            // Needed even if `Shard::new` failed, since no thread drains the mailbox then.
             network.end_shard(index);
             served
         };
@@ -290,7 +291,7 @@ fn acceptor(listeners: Vec<Listener>, tls: Option<Tls>) -> std::io::Result<Accep
     Ok(acceptor)
 }
 
-/// Gives a shard its ring, if there are rings.
+/// Gives a shard its ring, if the controller has rings.
 fn with_ring(index: usize, shard: Shard, rings: Option<&dyn InputRings>) -> std::io::Result<Shard> {
     match rings.map(InputRings::open) {
         None => Ok(shard),

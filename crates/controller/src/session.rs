@@ -6,13 +6,13 @@
 //!            └──── time-out ───┴── silence, two probes ───┴─► SessionError
 //! ```
 //! Packet-ins are accepted from the features reply on: cbench and real switches send them at once, and a controller that
-//! waits for the port descriptions first would flood packets whose destinations it could have learnt.
+//! waited for the port descriptions would flood packets whose destinations it could have learnt.
 //!
 //! **Roles** (1.3.5 sections 6.3.6 and 7.3.9). Every controller starts as an EQUAL, and stays one unless its settings request
-//! another role ([`SessionConfig::role`]) or [`Session::ask_for_role`] is called. Then the switch joins only after its answer:
-//! until then only configuration of this connection is written, and packet-ins are ignored, since another controller may answer
-//! them. [`Session::poll_role`] reports outcomes, also if a program sends a role request itself, whose reply is routed to it like
-//! every reply.
+//! another role ([`SessionConfig::role`]) or [`Session::ask_for_role`] is called. If the settings do, the switch joins only
+//! after its answer: until then only this connection's configuration is written, and packet-ins are ignored, since another
+//! controller may answer them. [`Session::poll_role`] reports outcomes, including those of a role request that a program
+//! sends itself, whose reply is routed to it like every reply.
 
 use crate::SwitchInfo;
 use crate::role::Role;
@@ -30,14 +30,14 @@ use urtica_wire::{
     MultipartReplyBody, Port, PortReason, PortStatus, Version,
 };
 
-/// Message types with one number in all versions.
+/// Message types with equal numbers in all versions.
 const OFPT_HELLO: u8 = 0;
 const OFPT_ERROR: u8 = 1;
 
-/// Equal in all versions from 1.1 on.
+/// The message type is equal in all versions from 1.1.
 const OFPT_MULTIPART_REPLY: u8 = 19;
 
-/// The time for which our hello waits for the peer's.
+/// The time that our hello waits for the peer's.
 const HELLO_DELAY: Duration = Duration::from_millis(200);
 
 /// The subject of a log line.
@@ -50,48 +50,48 @@ pub(crate) enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// A peer by its name for logs.
+    /// Returns the subject of lines about a peer, by its name for logs.
     pub fn of_peer(name: &'a str) -> Self {
         Self::Peer(urtica_log::without_port(name))
     }
 }
 
-/// The meaning of a frame for the session's user.
+/// The effect of a frame for the session's user.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// None: the session handled it.
+    /// No effect: the session handled it.
     Nothing,
-    /// The switch has sent its features reply, and joins once it has answered the request for a role.
+    /// The switch has sent its features reply, and joins once it has answered the role request.
     Identified(DatapathId),
     /// The switch has sent its features reply, and the role is settled if one was requested.
     Joined(SwitchInfo),
-    /// The peer has sent a features reply that makes it an auxiliary connection (1.3.5 section 6.3.7) of the switch that has this
-    /// datapath id on its main connection.
+    /// The peer's features reply makes it an auxiliary connection (1.3.5 section 6.3.7) of the switch that has this datapath
+    /// id on its main connection.
     Auxiliary {
-        /// The switch.
+        /// The datapath id of the switch.
         datapath_id: DatapathId,
-        /// The id of the auxiliary connection: not 0.
+        /// The id of the auxiliary connection, which is not 0.
         auxiliary_id: u8,
     },
-    /// A message of a switch that has joined.
+    /// A message for programs, from a switch that has joined.
     Message(Header, Message<'a>),
-    /// A 1.3 switch has described some of its ports; the last part of the description if `last` is set.
+    /// A 1.3 switch has described some of its ports.
     Ports {
         /// The ports, each as if it had just been added.
         ports: Vec<PortStatus>,
-        /// Whether this was all.
+        /// Whether this is the last part of the description.
         last: bool,
     },
-    /// A 1.3 switch has not described all of its ports. It is used with those that it has described; late descriptions are
-    /// further [`Event::Ports`].
+    /// A 1.3 switch has not described all of its ports. It is used with the described ones; later descriptions are reported
+    /// as [`Event::Ports`].
     PortsUnknown(PortsProblem),
-    /// A message that could not be decoded; an OFPT_ERROR has been written.
+    /// A message could not be decoded; an OFPT_ERROR has been written.
     Malformed(DecodeError),
 }
 
 /// One session.
-// It has a method for each message of the protocol; the set-up and the roles are in separate files.
+// It has a method for each message of the protocol; set-up and roles are in separate files.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,
@@ -101,18 +101,18 @@ pub struct Session {
     started: Instant,
     last_received: Instant,
     last_probe: Option<Instant>,
-    /// The time when the first echo request since the last message was written.
+    /// The time of the first echo request since the last message.
     first_probe: Option<Instant>,
     features_xid: u32,
-    /// The xid of the request for port descriptions, until the last part of the reply.
+    /// The xid of the port description request, until the last part of the reply.
     port_desc_xid: Option<u32>,
-    /// Whether the switch is up only when that is complete.
+    /// Whether the switch is up only once its ports are described.
     awaits_ports: bool,
     table_misses: TableMisses,
-    /// The number of tables of the switch, once it has reported it.
+    /// The switch's number of tables, once it has reported it.
     n_tables: u8,
     role: RoleState,
-    /// The switch, until its answer about the role arrives.
+    /// The switch, until it answers the role request.
     joining: Option<SwitchInfo>,
 }
 
@@ -120,10 +120,10 @@ pub struct Session {
 enum Phase {
     /// Neither side has sent anything.
     New,
-    /// Our hello is out.
+    /// Our hello has been written.
     Hello,
     Features(Version),
-    /// The features are known, the role is not.
+    /// The features are known, but not the role.
     Role(Version),
     Up(Version),
     /// Like `Up`, but packet-ins do not bypass the session: our role permits only reading, or a raw program gets them.
@@ -133,9 +133,9 @@ enum Phase {
 impl Session {
     /// Creates a session with `peer` (a name for logs).
     ///
-    /// Our hello waits for the peer's first bytes, or for 200 ms. Switches send their hello at once, so this costs them no time;
-    /// but Mininet detects controllers by connecting and closing, and if it receives a hello, it may mistake its bytes for the
-    /// output of a process and wait for ever.
+    /// Our hello waits for the peer's first bytes, or for 200 ms. Switches send their hello at once, so this costs them no
+    /// time. But Mininet detects controllers by connecting and closing: if it receives a hello, it may mistake its bytes for
+    /// the output of a process and wait for ever.
     pub fn new(config: SessionConfig, peer: String, now: Instant) -> Self {
         Self {
             config,
@@ -156,13 +156,13 @@ impl Session {
         }
     }
 
-    /// Returns `true` if a raw program gets the frames: then the session refuses nothing, and configures nothing for
+    /// Returns `true` if a raw program gets the frames: then the session refuses no messages, and configures nothing for
     /// programs.
     pub(crate) fn is_raw(&self) -> bool {
         self.config.clients != Clients::Programs
     }
 
-    /// The origin in its xids.
+    /// Returns the origin of its xids.
     fn origin(&self) -> Origin {
         match self.is_raw() {
             true => Origin::RAW_SESSION,
@@ -170,7 +170,7 @@ impl Session {
         }
     }
 
-    /// Sends our hello, unless that was done.
+    /// Writes our hello, unless it has been written.
     fn greet(&mut self, out: &mut Vec<u8>) {
         if self.phase == Phase::New {
             let xid = self.xids.next(self.origin());
@@ -179,7 +179,7 @@ impl Session {
         }
     }
 
-    /// The negotiated version, once the switch has joined.
+    /// Returns the negotiated version, once the switch has joined.
     pub fn version(&self) -> Option<Version> {
         match self.phase {
             Phase::Up(version) | Phase::ReadOnly(version) => Some(version),
@@ -196,17 +196,17 @@ impl Session {
         }
     }
 
-    /// Returns whether the ports of a switch that has joined are missing.
+    /// Returns whether the switch has joined but not yet described its ports.
     pub(crate) fn awaits_ports(&self) -> bool {
         self.awaits_ports
     }
 
-    /// Returns the time in which the switch must answer the requests of its joining.
+    /// Returns the time in which the switch must answer the requests before it joins.
     pub(crate) fn handshake_timeout(&self) -> Duration {
         self.config.handshake_timeout
     }
 
-    /// The peer's name for logs.
+    /// Returns the peer's name for logs.
     pub fn peer(&self) -> &str {
         &self.peer
     }
@@ -239,8 +239,8 @@ impl Session {
         }
     }
 
-    /// Handles the passing of time: sends our hello to peers that wait for it, and echo requests to silent switches. Returns
-    /// [`Event::PortsUnknown`] when a switch has taken too long to describe its ports, [`Event::Nothing`] otherwise.
+    /// Handles the passing of time: writes our hello to peers that wait for it, and echo requests to silent switches. Returns
+    /// [`Event::PortsUnknown`] if a switch has not described its ports in time, otherwise [`Event::Nothing`].
     ///
     /// # Errors
     /// [`SessionError::HandshakeTimeout`] and [`SessionError::Dead`].
@@ -273,8 +273,8 @@ impl Session {
         Ok(Event::Nothing)
     }
 
-    /// Returns `true` if the switch has been silent for too long, and has had the time to answer an echo request: after a
-    /// pause of the whole program, no switch has been asked yet.
+    /// Returns `true` if the switch has been silent for too long, and has had the time to answer an echo request: after the
+    /// whole program was stopped for a while, no switch has been probed yet.
     fn is_dead(&self, now: Instant) -> bool {
         let SessionConfig {
             echo_interval,
@@ -307,8 +307,8 @@ impl Session {
         Ok(())
     }
 
-    /// Checks the start of an incomplete message, so that a peer that is no switch is not waited for: the number of bytes that a
-    /// browser's request seems to announce as its length never arrives.
+    /// Checks the start of an incomplete message, so that a peer that is no switch is disconnected at once: the number of
+    /// bytes that a browser's request seems to announce never arrives.
     ///
     /// # Errors
     /// [`SessionError::NotOpenFlow`] or [`SessionError::Tls`] if a first message cannot become a hello.
@@ -323,8 +323,8 @@ impl Session {
         Ok(())
     }
 
-    /// Handles malformed input, after which the connection must be closed: writes an OFPT_ERROR about it if the peer is known to
-    /// be a switch. Returns the reason for closing.
+    /// Handles malformed input, after which the connection must be closed: writes an OFPT_ERROR about it if the peer is known
+    /// to be a switch. Returns the reason for closing.
     pub fn handle_malformed(
         &mut self,
         error: DecodeError,
@@ -405,7 +405,7 @@ impl Session {
                 let info = SwitchInfo::new(version, self.peer.clone(), &features);
                 Ok(self.handle_identity(version, now, info, out))
             }
-            // Messages after the features request are configuration.
+            // Messages after the features request are configuration, which a switch may refuse.
             Ok((header, Message::Error(error))) if header.xid <= self.features_xid => {
                 Err(SessionError::Refused(error.code))
             }
@@ -429,7 +429,7 @@ impl Session {
         }
     }
 
-    /// Handles the switch's identity: it joins, or is first asked for a role.
+    /// Handles the switch's features: it joins, unless a role must be requested first.
     fn handle_identity<'a>(
         &mut self,
         version: Version,
@@ -466,7 +466,7 @@ impl Session {
             Err(error) if self.awaits_ports && self.describes_ports(frame) => {
                 return Ok(self.give_up_on_ports(PortsProblem::Malformed(error)));
             }
-            // It is the raw program's.
+            // The raw program gets it.
             Err(_) if self.is_raw() => return Ok(Event::Nothing),
             Err(error) => return Ok(Event::Malformed(error)),
         };
@@ -487,7 +487,7 @@ impl Session {
                     _ => Ok(Event::Nothing),
                 }
             }
-            // The reply to the request of a resumed session for the ports of a 1.0 switch.
+            // The reply to a resumed session's request for the ports of a 1.0 switch.
             Message::FeaturesReply(features) if self.port_desc_xid == Some(header.xid) => {
                 Ok(self.learn_ports(features.ports.iter().collect(), true))
             }
@@ -499,7 +499,7 @@ impl Session {
                 self.note_refusal(header.xid);
                 Ok(Event::Message(header, message))
             }
-            // An echo reply to a program's request is the program's.
+            // A reply to a program's echo request is passed to the program.
             Message::EchoReply(_) if Origin::of(header.xid) == self.origin() => Ok(Event::Nothing),
             Message::Hello(_) => Ok(Event::Nothing),
             message if is_for_switches(&message) => {
@@ -510,7 +510,7 @@ impl Session {
         }
     }
 
-    /// A table-miss entry that was refused is sent again later: without it the switch drops packets that match no other entry.
+    /// Schedules a refused table-miss entry to be sent again: without it the switch drops packets that match no other entry.
     fn note_refusal(&mut self, xid: u32) {
         if let Some(table_id) = self.table_misses.note_refused(xid) {
             urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, table_id, "the switch refused the table-miss entry, which sends packets that match no other entry to the controller; it is sent again until the switch accepts it");
@@ -524,7 +524,7 @@ impl Session {
         })
     }
 
-    /// A switch of which not all ports are known is used nevertheless: port-status messages may add the others.
+    /// Stops waiting for ports. The switch is used nevertheless: port-status messages may add the missing ones.
     fn give_up_on_ports<'a>(&mut self, problem: PortsProblem) -> Event<'a> {
         match std::mem::take(&mut self.awaits_ports) {
             true => Event::PortsUnknown(problem),
@@ -571,7 +571,7 @@ impl Session {
     }
 
     fn write_error(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {
-        // "At least 64 bytes of the failed request" (1.3.5 section 7.4.4); and no errors about errors.
+        // "At least 64 bytes of the failed request" (1.3.5 section 7.4.4). An error is never answered with an error.
         let header = Header::peek(frame).filter(|header| header.message_type != OFPT_ERROR);
         let Some(header) = header else {
             return;
@@ -617,7 +617,7 @@ impl Session {
 
 /// Returns whether these bytes can start a hello, or an OFPT_ERROR that refuses ours.
 fn may_open(bytes: &[u8]) -> bool {
-    /// 1.0 to 1.5: a hello's version may be one that we do not support, if it has a bitmap or is higher than ours.
+    /// The versions 1.0 to 1.5: a hello's may be one that we do not support, if it has a bitmap or is higher than ours.
     const VERSIONS: std::ops::RangeInclusive<u8> = 0x01..=0x06;
     let version = bytes
         .first()

@@ -1,14 +1,14 @@
-//! A shard: one thread on one core, and the switches that it owns from their first byte to their last.
+//! A shard: one thread on one core, and the switches that it owns for their whole lives.
 //!
-//! **What.** An epoll loop. For each ready socket: one large read, all whole messages in it handled in order, all
-//! replies sent in one write: a *batch*. No message crosses to another core (McNettle section 5.1).
+//! **What.** An epoll loop. For each ready socket: one large read, all whole messages in it handled in order, all replies
+//! sent in one write: a *batch*. No message crosses to another core (McNettle section 5.1).
 //!
-//! **Why one read per batch.** A switch that floods is always ready; it gets one buffer's worth and then waits until
-//! every other ready switch has been served. That is the read budget that keeps max-rate loads fair, where
-//! McNettle's scheduler was not (section 6.5).
+//! **Why one read per batch.** A switch that floods is always ready. It gets one buffer's worth, and then waits until every
+//! other ready switch has been served. This read budget keeps max-rate loads fair, as McNettle's scheduler did not (section
+//! 6.5).
 //!
-//! **Cost.** Two buffers per shard, allocated and first touched by the shard's own thread after it was pinned
-//! (Primetime section IV.D) and reused for its life. An idle switch costs a [`Connection`] and no buffer.
+//! **Cost.** Two buffers per shard, allocated and first touched by the shard's own thread after it was pinned (Primetime
+//! section IV.D), and reused as long as the shard runs. An idle switch costs a [`Connection`] and no buffer.
 //!
 //! **Thread-safety.** Only the mailbox, the queues of connections, the list of programs and the counters are shared.
 
@@ -33,10 +33,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_socket::{Event, EventFlags, Poller};
 
-/// The memory for replies of a batch.
+/// The initial size of the memory for a batch's replies.
 const OUT_BYTES: usize = 256 << 10;
 
-/// The number of sockets that one wait can report.
+/// The maximum number of sockets that one wait reports.
 const EVENTS: usize = 512;
 
 /// The interval at which connections handle the passing of time.
@@ -44,36 +44,36 @@ const TICK: Duration = Duration::from_millis(250);
 
 const STOPPED: Close = Close::Asked("the controller stops");
 
-/// The key of the mailbox in the poller.
+/// The mailbox's key in the poller.
 const MAILBOX: u64 = u64::MAX;
 
-/// The key of the ring in the poller.
+/// The ring's key in the poller.
 const RING: u64 = u64::MAX - 1;
 
 pub(crate) struct Shard {
     poller: Poller,
-    /// The connections on their way into each shard, this one among them.
+    /// The connections waiting for each shard, including this one.
     queues: Arc<[ConnectionQueue]>,
     connections: Slab<Box<Connection>>,
     ending: Ending,
-    /// Connections that their peers have closed, until messages of their handlers have been taken from the mailbox.
+    /// Connections that their peers have closed, until their handlers' messages have been taken from the mailbox.
     left: Vec<Token>,
     by_token: HashMap<Token, usize>,
     batch: BatchContext,
-    /// The buffer of reads.
+    /// The read buffer.
     input: Vec<u8>,
     commands: Vec<Command>,
-    /// The programs in use, which connections adopt on a command.
+    /// The programs in use, which connections apply when commanded.
     programs: CurrentPrograms,
     next_tick: Instant,
-    /// A source of input that is used before sockets, if there is one.
+    /// The source of input that is served before sockets, if any.
     ring: Option<Box<dyn InputRing>>,
-    /// Whether connections are left to the next program when it ends.
+    /// Whether connections are left to the next program when the shard ends.
     is_leaving: bool,
 }
 
 impl Shard {
-    /// The shard with this index. To be called on its own thread, after that was pinned.
+    /// Creates the shard with this index. Must be called on its own thread, after that was pinned.
     pub fn new(
         index: usize,
         network: Network,
@@ -110,33 +110,33 @@ impl Shard {
         })
     }
 
-    /// Makes input arrive through this ring, if possible.
+    /// Makes input arrive through this ring if possible.
     pub fn with_ring(mut self, ring: Box<dyn InputRing>) -> io::Result<Self> {
         self.poller.add(ring.wakeup(), RING, EventFlags::IN)?;
         self.ring = Some(ring);
         Ok(self)
     }
 
-    /// Records the durations of packet-ins in each program.
+    /// Sets whether the durations of packet-ins in each program are recorded.
     pub fn with_times(mut self, are_wanted: bool) -> Self {
         self.batch.read_at = are_wanted.then_some(self.batch.now);
         self
     }
 
-    /// Sets the kernel halves that settle messages in front of all programs.
+    /// Sets the kernel halves that settle messages before all programs.
     pub fn with_kernel_halves(mut self, halves: Option<Arc<dyn KernelHalves>>) -> Self {
         self.batch.kernel_halves = halves;
         self
     }
 
-    /// Gives switches their kernel halves when they have reached this threshold.
+    /// Sets the threshold from which switches get their kernel halves.
     pub fn with_half_threshold(mut self, threshold: Threshold) -> Self {
         self.batch.half_threshold = threshold;
         self
     }
 
-    /// Serves until a command to stop, and then until switches have read their waiting output, for `drain_timeout` at most. It
-    /// always closes all its connections, or leaves them to the next program, before it returns.
+    /// Serves until a command to stop, and then until switches have read their output, for `drain_timeout` at most. Before it
+    /// returns, it always closes all its connections, or leaves them to the next program.
     pub fn run(mut self, drain_timeout: Duration) -> io::Result<()> {
         let served = contain_thread(|| {
             self.serve_all()?;
@@ -153,7 +153,7 @@ impl Shard {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             self.wait(&mut events)?;
-            // Before the sockets: entries in the ring precede the report of a switch's end.
+            // Served before the sockets: entries in the ring precede the report of a switch's end.
             self.serve_ring();
             for event in &events {
                 match event.data.u64() {
@@ -219,7 +219,7 @@ impl Shard {
         token: Token,
         work: impl FnOnce(&mut Connection, &mut BatchContext) -> Result<(), Close>,
     ) {
-        // It may have been closed since.
+        // The connection may have been closed since.
         let Some(&key) = self.by_token.get(&token) else {
             return;
         };
@@ -229,7 +229,7 @@ impl Shard {
         self.settle(key, result);
     }
 
-    /// Serves a ready socket: first sends what waits, then, when no replies do, reads.
+    /// Serves a ready socket: sends waiting output, and then, if no replies wait, reads.
     fn serve(&mut self, key: usize, events: EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
@@ -242,7 +242,7 @@ impl Shard {
         self.settle(key, result);
     }
 
-    /// Like `serve`, for an auxiliary connection, to which its main connection lends the switch.
+    /// Like `serve`, for an auxiliary connection, which borrows the switch from its main connection.
     #[cold]
     fn serve_auxiliary(&mut self, key: usize, events: EventFlags) {
         let token = self.connections[key].main();
@@ -261,11 +261,12 @@ impl Shard {
             _ => Ok(()),
         };
         self.settle(key, result);
-        // After that, so that remaining output uses the connection of its request. The handler is the main one's.
+        // Settled last, so that remaining output uses the connection of its request. The handler belongs to the main
+        // connection.
         self.settle(main_key, panic);
     }
 
-    /// Makes a connection an auxiliary one of its switch's main connection; if another shard owns that, hands it over.
+    /// Attaches an auxiliary connection to its main connection, or hands it over to the shard that owns that.
     fn attach(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         if let Err(close) = connection.flush(&mut self.batch) {
@@ -284,7 +285,7 @@ impl Shard {
         let is_attached = attached.is_ok();
         self.settle(key, attached);
         if is_attached {
-            // The input that followed its announcement.
+            // Handles the input that followed its announcement.
             self.serve(key, EventFlags::IN);
         }
     }
@@ -299,8 +300,8 @@ impl Shard {
         auxiliary.attach(main, |token| by_token.contains_key(&token), &self.batch)
     }
 
-    /// Must be called after anything was done with a connection: closes it if that failed, and otherwise updates the events that
-    /// it is watched for.
+    /// Closes a connection that has failed, and otherwise updates the events to wait for. Must be called after each use of a
+    /// connection.
     fn settle(&mut self, key: usize, result: Result<(), Close>) {
         match result {
             Ok(()) => {}
@@ -354,7 +355,7 @@ impl Shard {
                     count,
                     reply,
                 } => {
-                    // A switch that has left gets no messages, and dropping `reply` reports it.
+                    // A switch that has disconnected gets no messages, and dropping `reply` reports it.
                     if let Some(&key) = self.by_token.get(&token) {
                         touched.extend(self.enqueue(key, |connection, batch| {
                             connection.send(bytes, count, reply, batch);
@@ -398,7 +399,7 @@ impl Shard {
         for key in touched {
             self.send_enqueued(key);
         }
-        // Last, so that messages of these commands are sent before their connection moves.
+        // Done last, so that messages of these commands are sent before their connection moves.
         if let Some((to, share)) = give {
             self.give(to, share);
         }
@@ -425,7 +426,7 @@ impl Shard {
         self.settle(key, result);
     }
 
-    /// Adds messages to the queue of a switch. If it was empty, returns the key, so that one write sends the messages of all
+    /// Adds messages to a switch's queue. Returns the key if the queue was empty, so that one write sends the messages of all
     /// commands.
     fn enqueue(
         &mut self,
@@ -487,7 +488,7 @@ impl Shard {
         }
     }
 
-    /// Does the work for a connection before it is ready: one of an earlier program makes its switch join.
+    /// Prepares an adopted connection: the switch of an earlier program's connection joins.
     fn begin(&mut self, key: usize, events: EventFlags) {
         let connection = &mut self.connections[key];
         let batch = &mut self.batch;
@@ -504,7 +505,7 @@ impl Shard {
     /// Hands over the connection whose load is nearest to `share` of the shard's without exceeding it: moving more would only
     /// reverse the imbalance.
     fn give(&mut self, to: usize, share: f64) {
-        // Connections attached to the ring stay: it may contain their input. So do all connections of one switch.
+        // Connections attached to the ring stay, since it may contain their input, and so do all connections of one switch.
         let may_go = |connection: &Connection| {
             !connection.transport().has_ring() && !connection.has_siblings()
         };
@@ -523,7 +524,7 @@ impl Shard {
         self.give_to(key, to);
     }
 
-    /// Gives this connection to another shard.
+    /// Hands this connection over to another shard.
     fn give_to(&mut self, key: usize, to: usize) {
         let connection = self.detach(key);
         tracing::debug!(
@@ -538,7 +539,7 @@ impl Shard {
             network.hand_over(token, datapath_id, from, to)
         });
         if let Err(connection) = given {
-            // That shard has ended. This one will soon be stopped; until then it keeps the connection.
+            // That shard has ended, so this one will soon be stopped; until then it keeps the connection.
             self.adopt(connection);
         }
     }
@@ -592,7 +593,7 @@ impl Shard {
     }
 }
 
-/// Returns the events to watch a socket for.
+/// Returns the poller's events for this interest.
 fn events_of(interest: Interest) -> EventFlags {
     let input = match interest.input {
         Awaited::Nothing => EventFlags::empty(),
@@ -606,7 +607,7 @@ fn events_of(interest: Interest) -> EventFlags {
     }
 }
 
-/// Returns the readiness of a connection's socket after these events.
+/// Returns the readiness of a connection's socket from these events.
 fn ready(events: EventFlags) -> Ready {
     Ready {
         has_input: events.contains(EventFlags::IN),

@@ -1,8 +1,8 @@
 //! The order in which programs see a message, and the tables of their entries.
 //!
-//! **Why tables.** A filter sees packets that are sent to the controller, but a flow entry of a forwarding program works
-//! without the controller. So if a program filters, the entries of programs after it are in a separate table, which packets
-//! reach only through an entry of the filter's table that lets them pass:
+//! **Why tables.** A filter sees packets that are sent to the controller, but a forwarding program's flow entry forwards
+//! packets without the controller. So if a program filters, the entries of programs after it are in a separate table, which
+//! packets reach only through an entry of the filter's table that lets them pass:
 //!
 //! ```text
 //!            table 0                      table 1
@@ -10,9 +10,9 @@
 //!              │ no entry                   │ no entry
 //!              └──────► controller ◄────────┘
 //! ```
-//! **Switches without such tables.** OpenFlow 1.0 and switches with one table do not support this. There, entries of
-//! forwarding programs are refused, by the encoder or by the switch, and each packet is sent to the controller, where the
-//! filter sees it: slow, but safe.
+//! **Switches without such tables.** OpenFlow 1.0 and switches with one table do not support this. There, the encoder or the
+//! switch refuses entries of forwarding programs, and each packet is sent to the controller, where the filter sees it: slow,
+//! but safe.
 
 /// The order in which programs see a message: by stage, and within a stage in the order in which they were added.
 ///
@@ -22,9 +22,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Observes, and consumes its own messages: discovery, host tracking.
+    /// Observes, and consumes messages for itself: discovery, host tracking.
     Observe,
-    /// Decides which packets may pass: a firewall.
+    /// Determines which packets may pass: a firewall.
     Filter,
     /// Forwards packets.
     Forward,
@@ -33,9 +33,9 @@ pub enum Stage {
 /// The tables that the programs of a controller use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tables {
-    /// No program filters: all share them.
+    /// No program filters, and all share table 0.
     Shared,
-    /// Programs up to the filters have table 0, those after them table 1.
+    /// Programs up to the filters have table 0, programs after them table 1.
     ByStage,
 }
 
@@ -56,7 +56,7 @@ impl Tables {
         }
     }
 
-    /// Returns the own table of programs of a stage; `None` if all share one.
+    /// Returns the table of a stage's programs; `None` if all share one.
     pub fn own_table(self, stage: Stage) -> Option<u8> {
         match (self, stage) {
             (Self::Shared, _) => None,

@@ -1,6 +1,6 @@
 //! Requests with a typed reply: counters, descriptions, roles. Each resolves within the [`Network`]'s deadline.
 //!
-//! Other requests, such as for an experimenter's statistics, are messages for [`Network::request`].
+//! [`Network::request`] sends other requests, such as for an experimenter's statistics.
 
 use crate::{Network, Reply, RequestError};
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ pub struct Description {
     pub software: String,
     /// The serial number.
     pub serial_number: String,
-    /// The datapath, for people.
+    /// A description of the datapath, for people.
     pub datapath: String,
 }
 
@@ -41,7 +41,7 @@ impl From<Desc<'_>> for Description {
     }
 }
 
-/// The rows of a reply, decoded when they are read: a switch may have hundreds of thousands.
+/// The rows of a reply, decoded while iterating: a switch may report hundreds of thousands.
 ///
 /// ```
 /// # use urtica_controller::{Network, RequestError};
@@ -58,23 +58,23 @@ pub struct Rows<T> {
 }
 
 impl<T: Row> Rows<T> {
-    /// Each row, in the switch's order.
+    /// Iterates over the rows, in the switch's order.
     pub fn iter(&self) -> impl Iterator<Item = T::Of<'_>> {
         self.parts().flatten().flatten()
     }
 
-    /// The rows of each part of the reply; `None` for one that is about something else.
+    /// Returns the rows of each part of the reply; `None` for a part of another type.
     fn parts(&self) -> impl Iterator<Item = Option<Vec<T::Of<'_>>>> {
         bodies(&self.reply).map(|body| body.and_then(T::rows))
     }
 
-    /// Returns the number of rows. Reads each.
+    /// Returns the number of rows. Decodes each row.
     pub fn count(&self) -> usize {
         self.iter().count()
     }
 }
 
-/// A type of row in a multipart reply; `Self` stands for the type with any lifetime.
+/// The type of a row in a multipart reply; `Self` stands for the type with any lifetime.
 pub trait Row: 'static {
     /// The row, which borrows from the reply.
     type Of<'a>;
@@ -88,7 +88,7 @@ pub trait Row: 'static {
     fn rows(body: MultipartReplyBody<'_>) -> Option<Vec<Self::Of<'_>>>;
 }
 
-/// A row, the kind of reply that has it, and its subject.
+/// Implements `Row` for a row, the kind of reply that contains it, and its subject.
 macro_rules! row {
     ($row:ident, $kind:ident, $what:literal) => {
         impl Row for $row<'static> {
@@ -115,15 +115,15 @@ row!(TableFeatures, TableFeatures, "table features");
 
 /// # Requests with a typed reply
 ///
-/// Each waits until the switch can accept the request, like [`Network::ready`], and then for the reply, for the time of
-/// [`Network::with_deadline`]. Those about groups and meters are for OpenFlow 1.3.
+/// Each waits until the switch accepts the request, like [`Network::ready`], and then for the reply, as long as
+/// [`Network::with_deadline`] permits. Requests about groups and meters are for OpenFlow 1.3.
 impl Network {
     /// Requests the counters of all ports.
     ///
     /// # Errors
     /// [`RequestError::UnknownSwitch`] and [`RequestError::Disconnected`] if the switch is not connected, or disconnects;
-    /// [`RequestError::Timeout`] if it does not reply in time; [`RequestError::Refused`] if it does not know the request;
-    /// [`RequestError::WrongReply`] if it sends another reply, [`RequestError::TooLong`] if the reply does not end;
+    /// [`RequestError::Timeout`] if it does not reply in time; [`RequestError::Refused`] if it does not support the request;
+    /// [`RequestError::WrongReply`] if the reply does not match, [`RequestError::TooLong`] if the reply does not end;
     /// [`RequestError::InTransaction`].
     pub async fn port_stats(&self, switch: DatapathId) -> Result<Vec<PortStats>, RequestError> {
         let asked = MultipartRequestBody::PortStats(PortNo::ANY);
@@ -134,8 +134,8 @@ impl Network {
         .await
     }
 
-    /// Requests the descriptions of all ports: names, speeds, whether they are up. In 1.0, whose features reply contains them,
-    /// returns those that are known ([`SwitchInfo::ports`](crate::SwitchInfo::ports)).
+    /// Requests the descriptions of all ports: names, speeds, and whether they are up. In 1.0, whose features reply contains
+    /// them, returns the known ones ([`SwitchInfo::ports`](crate::SwitchInfo::ports)).
     ///
     /// # Errors
     /// Like [`Network::port_stats`].
@@ -204,7 +204,7 @@ impl Network {
         .await
     }
 
-    /// Requests in words how each table with entries is compiled, from a switch of Urtica's: others refuse it.
+    /// Requests a text for each table with entries that describes its compiled form. Only Urtica's switch supports this.
     ///
     /// # Errors
     /// Like [`Network::port_stats`].
@@ -237,13 +237,13 @@ impl Network {
         self.rows(switch, asked).await
     }
 
-    /// The counters of all queues of all ports.
+    /// Requests the counters of all queues of all ports.
     ///
     /// # Errors
-    /// As [`Network::port_stats`].
+    /// Like [`Network::port_stats`].
     pub async fn queue_stats(&self, switch: DatapathId) -> Result<Vec<QueueStats>, RequestError> {
         let version = self.info(switch).map(|info| info.version);
-        // The versions name all ports differently.
+        // The versions have different numbers for all ports.
         let port = match version {
             Some(Version::Of10) => PortNo::ALL,
             _ => PortNo::ANY,
@@ -345,8 +345,8 @@ impl Network {
         .await
     }
 
-    /// Requests a role for this controller, or with [`ControllerRole::NoChange`] the current one; returns the role that the
-    /// switch reports. 1.3 only.
+    /// Requests a role for this controller, or with [`ControllerRole::NoChange`] queries the current one. Returns the role
+    /// that the switch reports. 1.3 only.
     ///
     /// # Errors
     /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
@@ -414,7 +414,7 @@ fn multipart_request(body: MultipartRequestBody<'_>) -> Message<'_> {
     })
 }
 
-/// Returns the parts of a multipart reply; `None` for another message.
+/// Returns the bodies of a multipart reply's parts; `None` for another message.
 fn bodies(reply: &Reply) -> impl Iterator<Item = Option<MultipartReplyBody<'_>>> {
     reply.messages().map(|message| match message {
         Message::MultipartReply(part) => Some(part.body),

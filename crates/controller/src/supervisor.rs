@@ -1,5 +1,5 @@
-//! The thread next to the shards: accepts connections, performs TLS handshakes, distributes connections, and balances the shards'
-//! load. A handshake needs a millisecond of computing, and here it delays no connected switch.
+//! The thread that accepts connections, performs TLS handshakes, distributes connections, and balances the shards' load. A
+//! handshake needs a millisecond of computing, which here delays no connected switch.
 
 use crate::connection::{Admission, Connection, Resumption};
 use crate::connection_queue::ConnectionQueue;
@@ -21,7 +21,7 @@ use urtica_socket::{Accepted, Acceptor, Certificate, Stream, TlsError};
 /// The interval at which load is compared.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Differences below this much of an interval's work are not worth moving a switch for.
+/// The minimum difference of busy time in an interval for which a switch is moved.
 const BALANCE_THRESHOLD: Duration = Duration::from_millis(100);
 
 /// The interval at which the file of datapath ids is checked for changes.
@@ -29,7 +29,7 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Supervisor {
     network: Network,
-    /// The connections on their way into each shard.
+    /// The connections waiting for each shard.
     queues: Arc<[ConnectionQueue]>,
     acceptor: Acceptor,
     /// The datapath ids that certificates may use.
@@ -72,7 +72,7 @@ impl Supervisor {
         }
     }
 
-    /// Adds accepted connections to this holder, and takes over those that it has kept for an earlier program.
+    /// Adds accepted connections to this holder, and takes over the connections that it has kept for an earlier program.
     pub fn take_over(&mut self, holder: Link, connections: Vec<HeldConnection>) {
         let holder = Arc::new(holder);
         let count = connections.len();
@@ -91,8 +91,8 @@ impl Supervisor {
         self.holder = Some(holder);
     }
 
-    /// Takes over a connection of an earlier program. Returns the number of packet-ins that the kernel has answered since; `None`
-    /// if it could not, and the connection is closed.
+    /// Takes over a connection of an earlier program. Returns the number of packet-ins that the kernel has answered since;
+    /// `None` if the connection cannot be used, and is closed.
     fn resume(&mut self, held: &HeldConnection, holder: &Arc<Link>) -> Option<u64> {
         self.last_token += 1;
         let resumption = Resumption {
@@ -110,7 +110,7 @@ impl Supervisor {
             }
             Err(reason) => {
                 urtica_log::warn!(about: "taking over", peer = held.label, %reason, "cannot take over a connection of an earlier program; closing it, and its switch will reconnect");
-                // Fails only if the peer was faster.
+                // Fails only if the peer has closed it first.
                 let _ = shutdown(&held.socket, Shutdown::Both);
                 holder.forget(held.id);
                 None
@@ -177,8 +177,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits for a connection, for the next time-out, for the holder, or until the controller must stop; returns `true` for the
-    /// last.
+    /// Waits for a connection, for the next time-out, for the holder, or until the controller must stop. Returns `true` if it
+    /// must stop.
     fn wait(&self, watch: &Watch) -> io::Result<bool> {
         let next = self.acceptor.next_timeout();
         let next = next.map_or(self.next_balance, |next| next.min(self.next_balance));
@@ -218,7 +218,7 @@ impl Supervisor {
         }
     }
 
-    /// Makes a connection of an accepted peer, and hands it to a shard.
+    /// Creates the connection of an accepted peer, and hands it to a shard.
     fn adopt(&mut self, stream: Stream, peer: String) {
         self.last_token += 1;
         let admission = self.admission(stream.certificate());
@@ -236,14 +236,14 @@ impl Supervisor {
         self.pass_on(connection);
     }
 
-    /// Returns the check of the datapath id that a peer uses, if there is one.
+    /// Returns the check of the peer's datapath id, if the settings require one.
     fn admission(&self, certificate: Option<&Certificate>) -> Option<Admission> {
         let ids = self.datapath_ids.clone()?;
         let certificate = certificate.cloned();
         Some(Box::new(move |id| ids.admit(id, certificate.as_ref())))
     }
 
-    /// Reads the file of datapath ids again if it has changed.
+    /// Reloads the file of datapath ids if it has changed.
     fn refresh(&mut self) {
         self.next_refresh = Instant::now() + REFRESH_INTERVAL;
         match self.datapath_ids.as_mut().and_then(DatapathIds::refresh) {
@@ -255,23 +255,23 @@ impl Supervisor {
         }
     }
 
-    /// Gives a connection to the next shard.
+    /// Hands a connection over to the next shard.
     fn pass_on(&self, connection: Connection) {
         let shard = self.next_shard();
         let mailbox = &self.network.shard(shard).mailbox;
-        // Fails only if the shard has ended, and drops the connection: the controller stops.
+        // Fails only if the shard has ended; then the connection is dropped, and the controller stops.
         let _ = self.queues[shard].put(Box::new(connection), || {
             mailbox.push(Command::Adopt).is_ok()
         });
     }
 
-    /// Round robin: load is balanced later, when it shows.
+    /// Returns the shard for a new connection, round-robin. Load is balanced later, once it is known.
     fn next_shard(&self) -> usize {
         (self.last_token % self.network.shards().len() as u64) as usize
     }
 
-    /// If one shard was much busier than another, makes it hand over half of the difference. Load is measured in time and not in
-    /// messages: handlers differ.
+    /// Makes a shard that was much busier than another hand over half of the difference. Load is measured in time, not in
+    /// messages, since handlers differ.
     fn balance(&mut self) {
         self.next_balance = Instant::now() + BALANCE_INTERVAL;
         let counters = self.network.shard_counters();
@@ -295,7 +295,7 @@ fn report_refusal(peer: &str, reason: &TlsError) {
     }
 }
 
-/// Gives a connection to the holder, if that can keep it.
+/// Adds a connection to the holder, if it can keep the connection.
 fn hold(connection: &mut Connection, holder: &Arc<Link>) {
     if let Err(error) = connection.hold(holder) {
         urtica_log::warn!(about: "holding", peer = connection.name(), %error, "cannot hold a connection, which will end with this program: only connections over TCP can be held");
@@ -307,12 +307,12 @@ fn hold(connection: &mut Connection, holder: &Arc<Link>) {
 struct Transfer {
     from: usize,
     to: usize,
-    /// Of the load of `from`, 0 to 1.
+    /// The share of the load of `from`, 0 to 1.
     share: f64,
 }
 
 impl Transfer {
-    /// Returns half of the difference between the busiest shard and the least busy one, if it is large enough: then both have
+    /// Returns half of the difference between the busiest and the least busy shard, if it is large enough, so that both have
     /// equal load. `loads` are in nanoseconds.
     fn between(loads: &[u64]) -> Option<Self> {
         let from = (0..loads.len()).max_by_key(|&shard| loads[shard])?;

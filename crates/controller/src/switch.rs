@@ -15,8 +15,8 @@ use urtica_wire::{
     List, Match, Message, OutputPacket, PacketIn, PacketOut, PortNo, Version, split_frame,
 };
 
-/// The output is flushed when it has this many bytes, or when the batch has been handled: about as many as one full read
-/// yields, so that a batch costs one system call each way, and still within the core's second-level cache.
+/// The size at which output is flushed before the batch ends. It is about the output of one full read, so that a batch costs
+/// one system call in each direction, and fits in the core's second-level cache.
 pub(crate) const FLUSH_BYTES: usize = 256 << 10;
 
 /// Options of an entry that expires after five seconds without packets.
@@ -42,13 +42,13 @@ pub struct Switch<'a> {
     pub(crate) own_table: Option<u8>,
     /// All programs, in the order of their handlers.
     pub(crate) programs: &'a [Identity],
-    /// Whether programs after this one are kept from seeing the message.
+    /// Whether the message is hidden from the programs after this one.
     pub(crate) consumed: bool,
     /// Messages written and not yet counted.
     pub(crate) sent: u64,
 }
 
-/// The identity of a program in its messages and entries.
+/// A program's identity in its messages and entries.
 #[derive(Clone)]
 pub(crate) struct Identity {
     /// The durations of its packet-ins.
@@ -60,7 +60,7 @@ pub(crate) struct Identity {
     pub own_table: Option<u8>,
 }
 
-/// The parts of a packet-in needed to forward its packet, so that a handler's packet-in need not be stored in memory.
+/// The parts of a packet-in that forwarding needs, so that a handler's packet-in need not be stored in memory.
 struct Packet<'a> {
     buffer_id: BufferId,
     in_port: PortNo,
@@ -80,7 +80,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Returns the data for a packet-out: none if the switch has buffered the packet; `None` if the whole packet is not
+    /// Returns the data for a packet-out: no bytes if the switch has buffered the packet; `None` if the whole packet is not
     /// available.
     #[inline(always)]
     fn data_to_send(&self) -> Option<&'a [u8]> {
@@ -96,7 +96,7 @@ thread_local! {
     static PANICKED: Cell<Option<Origin>> = const { Cell::new(None) };
 }
 
-/// Returns the program whose handler has panicked on this thread since this was called last.
+/// Returns the program whose handler has panicked on this thread since the last call.
 pub(crate) fn take_panicked() -> Option<Origin> {
     PANICKED.take()
 }
@@ -122,8 +122,8 @@ impl Switch<'_> {
         self.consumed = false;
     }
 
-    /// Removes messages from `start` on that would change the switch, if our role is secondary. The role is not checked when
-    /// packet-ins are answered, so this is done for packet-ins that arrive anyway.
+    /// Removes messages from `start` on that would change the switch, if our role is secondary. The hot path of packet-ins
+    /// does not check the role, so this is done for packet-ins that arrive anyway.
     #[cold]
     pub(crate) fn withhold_writes(&mut self, start: usize) {
         let written = self.out.split_off(start);
@@ -164,19 +164,19 @@ impl Switch<'_> {
         self.now
     }
 
-    /// Returns whole seconds since the shard started: for tables whose entries age.
+    /// Returns whole seconds since the shard started, for tables whose entries age.
     #[inline]
     pub fn now_s(&self) -> u32 {
         self.now_s
     }
 
-    /// Returns the table of this program's entries: 0, but 1 for programs after a filter: see [`Stage`](crate::Stage).
+    /// Returns the table of this program's entries: 1 for programs after a filter, otherwise 0. See [`Stage`](crate::Stage).
     #[inline]
     pub fn table(&self) -> u8 {
         self.own_table.unwrap_or(0)
     }
 
-    /// Returns the program whose handler is called, and whose entries are installed.
+    /// Returns the program whose handler is called, which owns the entries that the handler installs.
     pub fn program(&self) -> ProgramId {
         ProgramId::of_handler(self.origin)
     }
@@ -192,11 +192,11 @@ impl Switch<'_> {
         self.consumed = true;
     }
 
-    /// Sends a packet out of a port, or to [`PortNo::FLOOD`], or through a list of actions (McNettle Figure 4, `forward`).
+    /// Sends a packet out of a port, to [`PortNo::FLOOD`], or through a list of actions (McNettle Figure 4, `forward`).
     ///
-    /// If a service knows the network's loops ([`Network::flood_by`]), a flooded packet is sent to the ports that it names,
-    /// also if it is sent by [`Switch::send`] or [`Network::send`]. A flow entry that outputs to FLOOD cannot be made safe
-    /// like that: install none if links form loops.
+    /// If a service knows the network's loops ([`Network::flood_by`]), a flooded packet is sent to the ports that the service
+    /// chooses, even if it is sent by [`Switch::send`] or [`Network::send`]. A flow entry that outputs to FLOOD cannot be
+    /// made safe like this: do not install one if links form loops.
     ///
     /// A packet that the switch neither buffered nor sent completely cannot be forwarded; it is counted as lost
     /// ([`SwitchCounters::truncated`]).
@@ -260,7 +260,7 @@ impl Switch<'_> {
         actions::with_packet_out(data, actions.into(), |packet_out| self.send(packet_out))
     }
 
-    /// Sends a packet to these ports. A buffered packet is released also if there are no ports.
+    /// Sends a packet to these ports. A buffered packet is released even if no port is given.
     #[inline(never)] // out of the way of packets that go to one port
     fn flood(&mut self, ports: &[PortNo], buffer_id: BufferId, in_port: PortNo, data: &[u8]) {
         let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
@@ -298,8 +298,8 @@ impl Switch<'_> {
                 return self.forward_with_other_rule(xid, packet, match_, actions, options);
             }
         };
-        // The most frequent case: a buffered packet, and an entry that is encoded directly. Nothing follows it, so that no
-        // state has to be kept while it is written.
+        // The most frequent case: a buffered packet, and an entry that is encoded directly. This is the last call, so that no
+        // state has to be kept while the entry is written.
         if self.own_table.is_none() && packet.buffer_id.is_some() {
             if let Actions::Output(port) = actions {
                 let flow_mod = ExactFlowMod {
@@ -319,7 +319,8 @@ impl Switch<'_> {
     }
 
     /// Like `forward_with_rule`, for packets that the switch did not buffer, for entries that are not encoded directly, and
-    /// for programs with their own table. It takes the parts of the match, as the caller would build a [`Match`] in memory.
+    /// for programs with their own table. Its arguments are the parts of the match, since a [`Match`] would be built in
+    /// memory.
     #[cold] // so that registers are kept for the others
     #[inline(never)]
     fn forward_with_exact_rule(
@@ -361,8 +362,8 @@ impl Switch<'_> {
         let options = self.mark(options);
         let buffer_id = match self.own_table {
             None => packet.buffer_id,
-            // A buffered packet would pass through all tables again, and a filter that checked this packet alone has no
-            // entry for it: it is sent separately.
+            // A buffered packet would pass through all tables again, and a filter that checked only this packet has no entry
+            // for it, so it is sent separately.
             Some(_) => BufferId::NONE,
         };
         let written = match (match_, actions) {
@@ -380,7 +381,7 @@ impl Switch<'_> {
             }
             (Err(match_), _) => self.write_rule(xid, match_, actions, buffer_id, options),
         };
-        // Without an entry, the buffer is not released by it.
+        // If the entry was not written, it does not release the buffer.
         if self.count(written) && buffer_id.is_some() {
             return;
         }
@@ -408,7 +409,7 @@ impl Switch<'_> {
         })
     }
 
-    /// Adds an entry that applies `actions` to the packets that it matches; none drops them. Returns the xid.
+    /// Adds an entry that applies `actions` to matching packets; an empty list drops them. Returns the xid.
     ///
     /// # Errors
     /// [`EncodeError`] if the switch's version cannot express a part of it; nothing is sent then.
@@ -423,11 +424,11 @@ impl Switch<'_> {
         })
     }
 
-    /// Adds an entry that lets matching packets pass to the forwarding programs' table. Returns the xid. For programs of
+    /// Adds an entry that lets matching packets pass to the table of forwarding programs. Returns the xid. For programs of
     /// [`Stage::Filter`](crate::Stage::Filter).
     ///
     /// # Errors
-    /// [`EncodeError`] in 1.0, where packets pass through the controller only; nothing is sent then.
+    /// [`EncodeError`] in 1.0, where packets pass only through the controller; nothing is sent then.
     pub fn let_pass(&mut self, match_: Match, options: EntryOptions) -> Result<u32, EncodeError> {
         self.send(&entries::pass(match_, options))
     }
@@ -436,9 +437,9 @@ impl Switch<'_> {
     /// Returns the xid.
     ///
     /// OpenFlow 1.0 cannot select a program's entries: there, all entries that `match_` includes are deleted, and other
-    /// programs' permanent ones are added again in the same write, with counters restarted. Entries with time-outs are added
-    /// again when packets for them arrive. At most 4,096 permanent entries of a switch are tracked;
-    /// [`SwitchCounters::unprotected`] counts those beyond.
+    /// programs' permanent entries are added again in the same write, with counters restarted. Entries with time-outs are
+    /// added again when packets for them arrive. At most 4,096 permanent entries of a switch are recorded;
+    /// [`SwitchCounters::unprotected`] counts entries beyond that.
     ///
     /// # Errors
     /// [`EncodeError`] if the switch's version cannot express the match; nothing is sent then.
@@ -446,8 +447,7 @@ impl Switch<'_> {
         self.delete_of(self.program(), match_)
     }
 
-    /// Deletes another program's entries, as [`Switch::delete`] does this one's. [`ProgramId::of_cookie`] returns the
-    /// program of an entry.
+    /// Deletes another program's entries, like [`Switch::delete`]. [`ProgramId::of_cookie`] returns the program of an entry.
     ///
     /// # Errors
     /// Like [`Switch::delete`].
@@ -458,7 +458,7 @@ impl Switch<'_> {
     /// Sends any message. Returns the xid, which a reply or error will have.
     ///
     /// If a program filters, a flow mod for table 0 or all tables applies to [`Switch::table`]. One that modifies or deletes
-    /// applies to the entries of all programs, and the framework's, unless its cookie selects a program.
+    /// applies to the entries of all programs, and to the framework's, unless its cookie selects a program.
     ///
     /// # Errors
     /// [`EncodeError`] if the switch's version cannot express it, or our role is secondary and it is a write; nothing is
@@ -492,7 +492,7 @@ impl Switch<'_> {
         entries::encode(message, program, self.own_table, version, xid, self.out)
     }
 
-    /// Keeps the other programs' permanent entries in a 1.0 switch, which is sent this flow mod.
+    /// Protects other programs' permanent entries in a 1.0 switch from this flow mod.
     fn note_permanent(&mut self, flow_mod: &FlowMod, start: usize) {
         let Some(permanent) = self.network.permanent_entries(self.info.datapath_id) else {
             return;

@@ -7,9 +7,9 @@ use urtica_wire::{Capabilities, DatapathId, Features, Port, PortNo, Version};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SwitchInfo {
-    /// Its identity.
+    /// Its datapath id.
     pub datapath_id: DatapathId,
-    /// The version that it and we speak.
+    /// The negotiated version.
     pub version: Version,
     /// The address of its connection, for display.
     pub peer: String,
@@ -39,7 +39,7 @@ impl SwitchInfo {
         }
     }
 
-    /// The port with this number.
+    /// Returns the port with this number.
     pub fn port(&self, port_no: PortNo) -> Option<&Port> {
         self.ports.get(port_no)
     }

@@ -1,4 +1,4 @@
-//! A connection's bytes, on their way in and out.
+//! Transport: the bytes of a connection, in both directions.
 //!
 //! ```text
 //!           ┌──────────────── Transport ────────────────┐
@@ -6,9 +6,9 @@
 //!        ◄──┼── Channel ◄─ Output ◄─ Hold's journal ◄───┼── replies, messages from the mailbox
 //!           └───────────────────────────────────────────┘
 //! ```
-//! The *channel* is a socket, with TLS or without, or memory. In *front* of the program, a kernel half may answer input, or a ring
-//! may carry it; each has its states in a file of this folder. If a *holder* keeps the connection, a journal has all output before
-//! it is sent.
+//! The *channel* is a socket, with or without TLS, or memory. In *front* of the program, a kernel half may answer input, or a
+//! ring may carry it; the states of each are in a file of this folder. If a *holder* keeps the connection, a journal contains
+//! all output before it is sent.
 
 mod channel;
 mod held;
@@ -40,18 +40,18 @@ pub(crate) enum TransportError {
     Unkeepable(#[from] Errno),
 }
 
-/// A connection's bytes, and who has a part in moving them.
-// Its many methods are in a file for each of these: the kernel half, the ring, the holder.
+/// A connection's bytes, and the parts that move them.
+// Its methods are divided into a file for each part: the kernel half, the ring, the holder.
 pub(crate) struct Transport<C> {
     channel: C,
     front: Front,
     /// The state that outlives the program, if a holder keeps the connection.
     hold: Option<Box<Hold>>,
-    /// Bytes received but not handled: an incomplete frame, or more while the switch does not read.
+    /// Bytes received but not handled: an incomplete frame, or more if the switch does not read.
     input: Vec<u8>,
     /// Whether the last read emptied the socket.
     is_drained: bool,
-    /// Whether the last read found the end of the stream, before input that the kernel half has passed.
+    /// Whether the last read found the end of the stream ahead of input that the kernel half has passed.
     found_early_end: bool,
     output: Output,
     /// Whether the last write to the socket was incomplete.
@@ -60,9 +60,9 @@ pub(crate) struct Transport<C> {
 
 /// The layer between the channel and the program.
 enum Front {
-    /// Nothing.
+    /// No layer.
     Program,
-    /// Nothing, and the shard's ring has refused the connection.
+    /// No layer, since the shard's ring has refused the connection.
     RefusedByRing,
     Ring(Box<dyn RingInput>),
     KernelHalf(Half),
@@ -80,15 +80,15 @@ impl Front {
 /// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The program owns the connection, and handles the input, if there is any.
+    /// The program owns the connection, and handles the input, if any.
     Ours,
     /// The kernel half has passed something to the program, which must reclaim the connection first.
     Passed,
-    /// Nothing: the kernel half owns the connection, and has answered what woke the shard.
+    /// No input: the kernel half owns the connection, and has answered the input that woke the shard.
     Answered,
 }
 
-/// Counts writes.
+/// The counters of writes.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteCounters<'a> {
     pub shard: &'a ShardCounters,
@@ -96,13 +96,13 @@ pub(crate) struct WriteCounters<'a> {
 }
 
 impl Transport<Stream> {
-    /// The socket, to be watched.
+    /// Returns the socket, to be watched.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
     }
 
-    /// Reads input; on a held connection it only peeks, so that the input stays in the queue until it is handled. Returns `None`
-    /// if nothing was received.
+    /// Reads input. On a held connection it only peeks, so that the input stays in the queue until it is handled. Returns
+    /// `None` if nothing was received.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if self.is_held() {
             return held::peek(self.socket(), buffer);
@@ -128,8 +128,8 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Continues a connection of an earlier program with the output that it left, an incomplete message that precedes the queue,
-    /// and its kernel half, if it had one.
+    /// Continues a connection of an earlier program with the remaining output, an incomplete message that precedes the queue,
+    /// and the kernel half, if any.
     pub fn resume(
         &mut self,
         hold: Hold,
@@ -145,7 +145,7 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// The channel.
+    /// Returns the channel.
     pub fn channel(&self) -> &C {
         &self.channel
     }
@@ -155,18 +155,18 @@ impl<C: Channel> Transport<C> {
         &mut self.channel
     }
 
-    /// Returns whether there is output that the channel has not accepted.
+    /// Returns whether the channel has yet to accept some output.
     pub fn is_waiting(&self) -> bool {
         !self.output.is_empty() || self.channel.has_unsent()
     }
 
-    /// Returns whether there are replies that the channel has not accepted: then nothing is read (back-pressure). Messages from
-    /// the mailbox, however many, do not stop reading.
+    /// Returns whether the channel has yet to accept some replies: then nothing is read (back-pressure). Messages from the
+    /// mailbox, in any number, do not stop reading.
     pub fn is_stalled(&self) -> bool {
         self.output.replies() > 0
     }
 
-    /// Returns the number of replies' bytes that the channel has not accepted.
+    /// Returns the number of bytes of replies that the channel has not accepted.
     pub fn waiting_replies(&self) -> usize {
         self.output.replies()
     }
@@ -176,12 +176,12 @@ impl<C: Channel> Transport<C> {
         self.output.bytes().len()
     }
 
-    /// Counts the bytes that were sent through the mailbox and are not written.
+    /// Returns the count of bytes that were sent through the mailbox and are not written.
     pub fn backlog(&self) -> &Arc<Backlog> {
         self.output.backlog()
     }
 
-    /// Notes that a read returned `count` bytes; `is_drained` if it emptied the socket.
+    /// Notes that a read returned `count` bytes, and whether it emptied the socket.
     pub fn note_read(&mut self, count: usize, is_drained: bool) -> Found {
         self.is_drained = is_drained;
         if let Some(hold) = &mut self.hold {
@@ -194,7 +194,7 @@ impl<C: Channel> Transport<C> {
                 Found::Ours
             }
             Front::KernelHalf(half) => {
-                // From a held connection's queue, nothing was removed yet.
+                // A read from a held connection's queue has not removed anything yet.
                 if self.hold.is_none() {
                     half.note_read(count);
                 }
@@ -212,7 +212,7 @@ impl<C: Channel> Transport<C> {
         std::mem::take(&mut self.input)
     }
 
-    /// Appends to the bytes that were received and not handled.
+    /// Appends to the bytes that were received but not handled.
     pub fn keep_input(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
@@ -222,14 +222,14 @@ impl<C: Channel> Transport<C> {
         self.input.len()
     }
 
-    /// Moves the bytes that were received and not handled to `to`, which has their length.
+    /// Moves the bytes that were received but not handled to `to`, which has their length.
     pub fn drain_input(&mut self, to: &mut [u8]) {
         to.copy_from_slice(&self.input);
         self.input.clear();
     }
 
-    /// Keeps the end of the input that was just handled: an incomplete message, or, where the switch does not read our replies,
-    /// more.
+    /// Keeps the end of the input that was just handled: an incomplete message, or more if the switch does not read our
+    /// replies.
     pub fn keep_rest(&mut self, rest: &[u8]) {
         match self.is_held() {
             false => self.input.extend_from_slice(rest),
@@ -237,7 +237,7 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Appends messages from the mailbox, of which the backlog has counted this number of bytes.
+    /// Appends messages from the mailbox, of which the backlog has counted `counted` bytes.
     pub fn queue(&mut self, messages: &[u8], counted: usize) {
         self.output.add_counted(messages, counted);
         if let Some(hold) = &mut self.hold {
@@ -245,7 +245,7 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Sends replies, after the output that waits already; what the channel does not accept waits here.
+    /// Sends replies behind waiting output. Bytes that the channel does not accept wait here.
     pub fn send(&mut self, replies: &[u8], counters: WriteCounters) -> Result<(), TransportError> {
         if self.is_waiting() || !self.may_write() {
             self.output.add(replies);
@@ -261,8 +261,8 @@ impl<C: Channel> Transport<C> {
         Ok(())
     }
 
-    /// Sends output that waits. Returns whether the switch has read from a full socket, which shows that it is alive; space that
-    /// was there before shows nothing.
+    /// Sends waiting output. Returns whether the switch has read from a full socket, which is a sign of life; earlier free
+    /// space is not.
     pub fn flush(&mut self, counters: WriteCounters) -> Result<bool, TransportError> {
         let has_moved = self.channel.flush()?;
         let mut sent = 0;
@@ -306,7 +306,7 @@ impl<C: Channel> Transport<C> {
     }
 }
 
-/// One write to a channel, counted.
+/// Writes to a channel once, and counts the write.
 fn write<C: Channel>(
     channel: &mut C,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! The messages of a program that is only previewed: kept, and not sent. See [`preview`](crate::preview).
+//! The messages of a program that is only previewed, which are kept instead of sent. See [`preview`](crate::preview).
 
 use crate::request::{Asker, Reply};
 use parking_lot::Mutex;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_wire::{DatapathId, Message, Version};
 
-/// The messages of a program that is only tried.
+/// The messages of a program that is only previewed.
 pub(crate) struct Unsent {
     said: Mutex<Said>,
 }
@@ -29,7 +29,7 @@ impl Unsent {
         })
     }
 
-    /// Keeps messages for a switch; a caller that waits for their processing is notified of it.
+    /// Keeps messages for a switch, and tells a caller that awaits a reply that they have been processed.
     pub fn keep(&self, switch: DatapathId, bytes: &[u8], version: Version, asker: Option<Asker>) {
         let mut said = self.said.lock();
         said.last = Instant::now();
@@ -48,7 +48,7 @@ impl Unsent {
         self.said.lock().last.elapsed()
     }
 
-    /// Removes and returns the kept messages: whole ones, by switch.
+    /// Removes and returns the kept messages, by switch.
     pub fn take(&self) -> BTreeMap<DatapathId, Vec<u8>> {
         std::mem::take(&mut self.said.lock().messages)
     }

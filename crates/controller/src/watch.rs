@@ -1,12 +1,12 @@
-//! The essential threads of the controller, and the response if one ends unexpectedly.
+//! The essential threads of the controller, and its response if one ends unexpectedly.
 //!
 //! **What.** The shards, the supervisor and the clock run until the controller is stopped. Panics of handlers and background
-//! programs are contained by their callers; the remaining causes are an error of the system, or a bug in the controller. A shard
-//! that ended alone would leave its switches unserved, and get new ones.
+//! programs are contained by their callers; the remaining causes are a system error, or a bug in the controller. If a shard
+//! ended alone, its switches would be unserved, and it would get new ones.
 //!
-//! **How.** A thread that ends by an error or a panic stops the controller: listeners are closed, the other shards close their
-//! connections in order, so that switches try another controller or fall back to their fail mode, and the owner of the controller
-//! is notified. Nothing is restarted: after a bug, the rest of the state cannot be trusted.
+//! **How.** A thread that ends by an error or a panic stops the controller: listeners are closed, the other shards close
+//! their connections in order, so that switches try another controller or use their fail mode, and the owner of the
+//! controller is notified. Nothing is restarted: after a bug, the remaining state cannot be trusted.
 
 use crate::Network;
 use crate::error::Error;
@@ -22,19 +22,19 @@ use std::thread::{self, JoinHandle};
 
 /// The threads of one controller.
 ///
-/// Thread-safety: the lock is never held while anything is called.
+/// Thread-safety: the lock is never held during a call to other code.
 pub(crate) struct Watch {
     network: Network,
     /// Becomes readable when the controller must stop.
     stop: OwnedFd,
-    /// Whether connections are then left to the next program.
+    /// Whether the controller then leaves its connections to the next program.
     is_leaving: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The first that ended.
+    /// The first thread that ended.
     failure: Option<Failure>,
     /// Called with the first failure, or when another program takes over.
     callbacks: Vec<Box<dyn FnOnce() + Send>>,
@@ -56,7 +56,7 @@ impl Watch {
         }))
     }
 
-    /// Starts a thread, which must run until it is told to stop.
+    /// Starts a thread, which must run until it is stopped.
     pub fn spawn(
         self: &Arc<Self>,
         name: String,
@@ -77,7 +77,7 @@ impl Watch {
 
     /// Makes the threads end.
     pub fn stop(&self) {
-        // Cannot fail but for a counter at its limit, in which case it is readable already.
+        // Fails only if the counter is at its limit, when the descriptor is readable already.
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
     }
 
@@ -91,7 +91,7 @@ impl Watch {
         self.is_leaving.load(Ordering::Acquire)
     }
 
-    /// Gives way to another program: makes the threads end, and notifies the owner of the controller.
+    /// Makes way for another program: stops the threads, and notifies the owner of the controller.
     pub fn give_way(&self) {
         self.set_leaving();
         let callbacks = std::mem::take(&mut self.lock().callbacks);
@@ -108,13 +108,13 @@ impl Watch {
         }
     }
 
-    /// Returns the error because of which the controller has stopped, if it has.
+    /// Returns the error that stopped the controller, if any.
     pub fn failure(&self) -> Option<Error> {
         let Failure { thread, reason } = self.lock().failure.clone()?;
         Some(Error::Ended { thread, reason })
     }
 
-    /// Calls `callback` when the controller stops because of an error; at once if it has.
+    /// Calls `callback` when the controller stops because of an error, or at once if it has stopped.
     pub fn on_failure(&self, callback: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         if state.failure.is_none() && !self.is_leaving() {
@@ -143,10 +143,10 @@ impl Watch {
     }
 }
 
-/// Waits until a thread has ended, unless it is the calling one: a handler or a background program may stop the controller.
+/// Waits for a thread to end, unless it is the current one: a handler or a background program may stop the controller.
 pub(crate) fn join_other(thread: JoinHandle<()>) {
     if thread.thread().id() != thread::current().id() {
-        // Whatever it ended by, the watch knows.
+        // The watch has recorded how it ended.
         let _ = thread.join();
     }
 }

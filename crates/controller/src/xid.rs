@@ -1,10 +1,10 @@
-//! Transaction ids that name the sender of a message, so that replies and errors are routed back to it.
+//! Transaction ids that identify the sender of a message, so that replies and errors are routed back to it.
 
 /// The sender of a message, as the top byte of its xid, already shifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin(u32);
 
-/// An [`Origin`], spelled out.
+/// An [`Origin`] as an enum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// The session: handshake, keep-alive.
@@ -15,7 +15,7 @@ pub(crate) enum Sender {
     Request,
 }
 
-/// The highest number of programs that one controller can run; with a raw program, that is one of them, and has this number.
+/// The maximum number of programs of one controller. A raw program is one of them, and has this number.
 pub(crate) const MAX_PROGRAMS: usize = 250;
 
 const COUNTER_BITS: u32 = 24;
@@ -24,48 +24,47 @@ const COUNTER: u32 = (1 << COUNTER_BITS) - 1;
 impl Origin {
     pub const SESSION: Self = Self(0);
     pub const REQUEST: Self = Self(0xff << COUNTER_BITS);
-    /// The session's, if the controller has a raw program, whose xids mostly have 0 there.
+    /// The session of a controller with a raw program, whose xids mostly have 0 there.
     pub const RAW_SESSION: Self = Self(0xfe << COUNTER_BITS);
     /// Substitutes for xids of a raw program.
     pub const RAW: Self = Self((MAX_PROGRAMS as u32) << COUNTER_BITS);
 
-    /// The program with this index, which is below [`MAX_PROGRAMS`].
+    /// Returns the origin of the program with this index, which is below [`MAX_PROGRAMS`].
     #[inline]
     pub fn program(index: usize) -> Self {
         debug_assert!(index < MAX_PROGRAMS);
         Self((index as u32 + 1) << COUNTER_BITS)
     }
 
-    /// Returns the cookie with its top byte for these entries, and zeros below.
+    /// Returns a cookie with this origin in its top byte, and zeros below.
     #[inline(always)]
     pub fn cookie(self) -> u64 {
         u64::from(self.0) << 32
     }
 
-    /// The top byte of its xids.
+    /// Returns the top byte of its xids.
     pub fn tag(self) -> u8 {
         (self.0 >> COUNTER_BITS) as u8
     }
 
     /// Returns the xid of all messages that a program sends outside its handlers: an error shows which switch has refused a
     /// message, but not which message.
-    /// what.
     pub fn xid(self) -> u32 {
         self.0
     }
 
-    /// Returns `true` if a message with this xid was sent outside the handlers. One in 16 million of theirs is mistaken for
-    /// such.
+    /// Returns `true` if a message with this xid was sent outside the handlers. One in 16 million of the handlers' messages
+    /// is mistaken for such a message.
     pub fn is_xid(self, xid: u32) -> bool {
         self.0 == xid
     }
 
-    /// The origin of a message with this xid.
+    /// Returns the origin of a message with this xid.
     pub fn of(xid: u32) -> Self {
         Self(xid & !COUNTER)
     }
 
-    /// The sender.
+    /// Returns the sender.
     pub fn sender(self) -> Sender {
         match self {
             Self::SESSION => Sender::Session,
@@ -82,17 +81,17 @@ pub(crate) struct Xids {
 }
 
 impl Xids {
-    /// The counter of the last xid.
+    /// Returns the counter of the last xid.
     pub fn last(&self) -> u32 {
         self.last
     }
 
-    /// Continues after the xid with this counter, if a kernel half has used some.
+    /// Continues after the xid with this counter, since a kernel half may have used some.
     pub fn go_on_after(&mut self, last: u32) {
         self.last = last;
     }
 
-    /// A new xid. Repeats after 16 million messages, long after any reply.
+    /// Returns a new xid. Xids repeat after 16 million messages, long after any reply.
     #[inline]
     pub fn next(&mut self, origin: Origin) -> u32 {
         self.last = self.last.wrapping_add(1);

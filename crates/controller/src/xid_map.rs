@@ -1,10 +1,10 @@
-//! The xids of a raw program that another sender of the connection uses, and their substitutes on the wire.
+//! Substitutes on the wire for xids of a raw program that collide with another sender's.
 
 use crate::xid::{Origin, Xids};
 use std::collections::{HashMap, VecDeque};
 use urtica_wire::Header;
 
-/// The number of substitutes that are remembered; older ones are no longer mapped back.
+/// The maximum number of remembered substitutes; older ones are no longer mapped back.
 const MAX_MAPPED: usize = 4096;
 
 /// The types of messages, equal in all versions, whose xid is chosen by the peer.
@@ -28,8 +28,8 @@ pub(crate) struct XidMap {
 }
 
 impl XidMap {
-    /// Replaces the xid of an encoded frame, if a reply to it would be mistaken for one to another sender: `is_reserved` returns
-    /// whether xids of this origin are another sender's.
+    /// Replaces the xid of an encoded frame if its reply would be mistaken for another sender's: `is_reserved` returns
+    /// whether xids of an origin belong to another sender.
     pub fn replace(
         &mut self,
         frame: &mut [u8],

@@ -20,7 +20,7 @@ use urtica_wire::{AsyncConfig, Version};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionConfig {
-    /// The versions of OpenFlow that are offered; at least one.
+    /// The offered versions of OpenFlow; at least one.
     pub versions: Vec<Version>,
     /// The time in which a peer must send its features reply, and a 1.3 switch its port descriptions. Not zero.
     pub handshake_timeout: Duration,
@@ -29,27 +29,27 @@ pub struct SessionConfig {
     /// The time without a message after which the switch is considered dead. More than `echo_interval`; the difference is the
     /// time to answer the first echo request, even if that was sent late because the program was stopped.
     pub dead_interval: Duration,
-    /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop packets that match
-    /// no entry (1.3.5 section 5.4).
+    /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop packets that
+    /// match no entry (1.3.5 section 5.4).
     pub table_miss: bool,
-    /// The number of tables that get one, from table 0 on, if the switch has as many. A controller sets this by its programs'
+    /// The number of tables that get one, from table 0, if the switch has as many. A controller sets this from its programs'
     /// [`Stage`](crate::Stage)s.
     pub tables: u8,
-    /// The role that is requested from each switch. No request is sent for [`Role::Equal`], which every connection starts with.
+    /// The role requested from each switch. No request is sent for [`Role::Equal`], which every connection starts with.
     pub role: Role,
     /// The asynchronous messages requested from switches (1.3.5 section 7.3.10; in 1.0 by Nicira's extension), if they differ
     /// from the default: as a primary or equal, and as a secondary.
     pub async_config: Option<AsyncConfig>,
-    /// Roles that are requested while the controller runs, which override `role`.
+    /// Roles requested while the controller runs, which override `role`.
     pub(crate) roles: Arc<WantedRoles>,
-    /// The programs that the session works for.
+    /// The programs that use the session.
     pub(crate) clients: Clients,
 }
 
-/// The programs that a session works for.
+/// The programs that use a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Clients {
-    /// Programs, which rely on its configuration of the switch.
+    /// Programs that rely on its configuration of the switch.
     #[default]
     Programs,
     /// A raw program, which configures the switch itself.
@@ -76,7 +76,7 @@ impl Default for SessionConfig {
 }
 
 impl SessionConfig {
-    /// Refuses settings that no session can use.
+    /// Rejects settings that no session can use.
     pub(crate) fn check(&self) -> Result<(), SettingError> {
         let Self {
             versions,

@@ -8,9 +8,10 @@ use urtica_wire::{
 };
 
 impl Session {
-    /// Makes every switch send whole packets; requests port descriptions from a 1.3 switch and adds the table-miss entry, too.
-    /// This is sent together with the features request, since each round trip costs a pass of the switch's main loop: Open
-    /// vSwitch with many bridges needs milliseconds for one. If a role may have to be requested, all but the first waits.
+    /// Makes every switch send whole packets; from a 1.3 switch also requests port descriptions, and adds its table-miss
+    /// entry. This is sent together with the features request, since each round trip costs a pass of the switch's main loop:
+    /// Open vSwitch with many bridges needs milliseconds for one. If a role may have to be requested, all but the first must
+    /// wait.
     pub(super) fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
         if self.is_raw() {
             return;
@@ -26,8 +27,9 @@ impl Session {
         }
     }
 
-    /// Writes the configuration that needs the features reply: further tables, and ports whose description arrived before it and
-    /// was ignored; with roles, all of it, and no table-miss entries if ours permits only reading.
+    /// Writes the configuration that depends on the features reply: for further tables, and for ports whose description
+    /// arrived too early and was ignored. With roles this is all of it, without table-miss entries if ours permits only
+    /// reading.
     pub(super) fn write_rest_of_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
         if version == Version::Of10 {
             return;

@@ -1,4 +1,4 @@
-//! The reasons why a session ends, or does not know a switch's ports.
+//! The reasons why a session ends, or does not know all ports of a switch.
 
 use std::time::Duration;
 use urtica_wire::{DecodeError, ErrorCode};
@@ -13,12 +13,12 @@ pub enum SessionError {
     /// The first message is not a hello: a port scanner, a browser, or Mininet's probe.
     #[error("the first bytes are not an OpenFlow hello; expected a switch")]
     NotOpenFlow,
-    /// The peer uses TLS, and this address does not.
+    /// The peer uses TLS, but our address does not.
     #[error(
         "the peer uses TLS, which this address does not; expected tcp: in its configuration, or pssl: in ours (docs/operating.md, \"Securing the channel\")"
     )]
     Tls,
-    /// Both speak OpenFlow, but no common version.
+    /// The peers have no common version of OpenFlow.
     #[error(
         "the switch speaks OpenFlow up to wire version {theirs:#04x} and we speak {ours}; on Open vSwitch type \
          `ovs-vsctl set bridge NAME protocols=OpenFlow10,OpenFlow13`"
@@ -38,7 +38,7 @@ pub enum SessionError {
     /// The switch sent nothing for too long, including replies to echo requests.
     #[error("no message was received for {0:?}, in spite of echo requests")]
     Dead(Duration),
-    /// The switch did not answer the request for a role.
+    /// The switch did not answer the role request.
     #[error(
         "no reply to the role request was received within {0:?}; expected a switch that supports roles, or a controller with --role equal"
     )]
@@ -46,7 +46,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns `true` if this is the background noise of an open port and not worth an operator's attention.
+    /// Returns `true` if this is background noise of an open port, which no operator needs to see.
     pub fn is_noise(&self) -> bool {
         matches!(self, Self::NotOpenFlow)
     }

@@ -1,15 +1,15 @@
-//! Continuation of a session by the next program, from a word that keeps its state.
+//! Sessions that continue in the next program, from a word that contains their state.
 //!
-//! The next program sends no hello, and reads the switch's identity from the features reply that is kept, so that the switch's
-//! packet-ins are answered at once. It requests the ports again, which may have changed.
+//! The next program sends no hello, and takes the switch's identity from the stored features reply, so that the switch's
+//! packet-ins are answered at once. It requests the ports again, since they may have changed.
 
 use super::{Phase, Session, SessionConfig};
 use crate::{Ports, Role, SwitchInfo};
 use std::time::Instant;
 use urtica_wire::{Message, Version};
 
-/// The bits of the word for the counter of the last xid; above it are the phase, the version, the number of tables that have
-/// table-miss entries, and our role, a byte each.
+/// The bits of the word for the counter of the last xid. The bytes above contain the phase, the version, the number of tables
+/// with table-miss entries, and our role.
 const XID_BITS: u32 = 32;
 
 /// The reason why a session cannot continue.
@@ -29,7 +29,7 @@ impl Session {
         let (phase, version) = match self.phase {
             Phase::New => (0, 0),
             Phase::Hello => (1, 0),
-            // Whether the switch has granted a role is not known: the request is repeated, from the features on.
+            // It is unknown whether the switch has granted a role: the request is repeated, from the features on.
             Phase::Features(version) | Phase::Role(version) => (2, version.to_wire()),
             Phase::Up(version) | Phase::ReadOnly(version) => (3, version.to_wire()),
         };
@@ -42,7 +42,7 @@ impl Session {
         u64::from(self.xids.last()) | u64::from(u32::from_le_bytes(bytes)) << XID_BITS
     }
 
-    /// Returns a word with this as the counter of the last xid.
+    /// Returns the word with `xid` as the counter of the last xid.
     pub(crate) fn word_with_xid(word: u64, xid: u32) -> u64 {
         word >> XID_BITS << XID_BITS | u64::from(xid)
     }
@@ -55,8 +55,8 @@ impl Session {
         }
     }
 
-    /// Continues the session with this word, and, if its switch had joined, this features reply. Writes requests for the rest to
-    /// `out`. Returns the switch, without ports, if it had joined.
+    /// Continues the session from this word and, if its switch had joined, from its features reply. Writes requests for
+    /// missing data to `out`. Returns the switch, without ports, if it had joined.
     pub(crate) fn resume(
         config: SessionConfig,
         peer: String,
@@ -105,7 +105,7 @@ impl Session {
         Ok((session, Some(info)))
     }
 
-    /// Requests the ports of a switch that had joined, and adds table-miss entries if the last program had others.
+    /// Requests the ports of a switch that had joined, and adds table-miss entries if the last program used other tables.
     fn ask_for_rest(&mut self, version: Version, tables: u8, out: &mut Vec<u8>) {
         self.awaits_ports = true;
         match version {
@@ -122,7 +122,7 @@ impl Session {
     }
 }
 
-/// The role of this number in the word.
+/// Returns the role with this number in the word.
 fn role_of(number: u8) -> Option<Role> {
     match number {
         0 => Some(Role::Equal),

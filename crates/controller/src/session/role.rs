@@ -1,4 +1,4 @@
-//! The role of a session's controller at its switch: requests for it, and notice of its loss.
+//! The role of a session's controller at its switch: requests for it, and notices of its loss.
 //!
 //! ```text
 //!            ┌───────── stale, unless the caller named the generation ─────────┐
@@ -6,9 +6,9 @@
 //! ask ──► Generation: OFPCR_ROLE_NOCHANGE ──reply──► Request: role and id ─────┴─► settled: granted or refused
 //!            (1.3, where no generation is named)        └─► lost: OFPBRC_IS_SLAVE, or a reply that tells another role
 //! ```
-//! OpenFlow 1.3 does not notify a controller that has lost its role until it writes. So a primary checks its role each
-//! [`SessionConfig::echo_interval`](super::SessionConfig::echo_interval). Nicira's extension, which 1.0 has, lacks generations
-//! and a query: there the loss of a role is known when a message is refused.
+//! OpenFlow 1.3 does not notify a controller of the loss of its role until it writes. So a primary checks its role each
+//! [`SessionConfig::echo_interval`](super::SessionConfig::echo_interval). Nicira's extension for 1.0 has no generations and
+//! no query: there a controller learns of the loss when a message is refused.
 
 use super::{Event, Phase, Session, Subject};
 use crate::SwitchInfo;
@@ -20,34 +20,35 @@ use urtica_wire::{
     Version,
 };
 
-/// The number of times that the generation reported by the switch is used for the next one, if others request at the same time.
+/// The maximum number of requests with generations derived from the switch's, if other controllers request a role
+/// concurrently.
 const ATTEMPTS: u8 = 8;
 
-/// A change or an outcome of a role: see [`Session::poll_role`].
+/// A change of the role, or the outcome of a request: see [`Session::poll_role`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RoleReport {
-    /// It is another one now.
+    /// The role has changed.
     Changed {
-        /// The earlier role.
+        /// The previous role.
         from: Role,
         /// The new role.
         to: Role,
     },
     /// The switch has granted the role that [`Session::ask_for_role`] requested.
     Granted(Role),
-    /// The switch has not.
+    /// The switch has not granted the requested role.
     Refused(RoleRefusal),
 }
 
-/// The reason why a switch did not give a role.
+/// The reason why a switch did not grant a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoleRefusal {
-    /// It refused.
+    /// It refused the request.
     #[error("the switch refused with {0}")]
     Error(ErrorCode),
-    /// It gave another one.
+    /// It granted another role.
     #[error("the switch granted another role than requested")]
     Other,
     /// It did not answer in time.
@@ -56,7 +57,7 @@ pub enum RoleRefusal {
 }
 
 impl RoleRefusal {
-    /// Returns whether the switch knows a newer election.
+    /// Returns whether the switch has seen a newer generation.
     pub fn is_stale(&self) -> bool {
         *self == Self::Error(ErrorCode::RoleRequestFailedStale)
     }
@@ -67,18 +68,18 @@ impl RoleRefusal {
 pub(super) struct RoleState {
     /// The role that the switch has granted.
     current: Role,
-    /// Whether this is the session of an auxiliary connection, which has the main one's role and requests none.
+    /// Whether this is an auxiliary connection's session, which shares the main connection's role and requests none.
     is_shared: bool,
-    /// The last request.
+    /// The last requested role.
     requested: RoleRequest,
     asked: Option<Asked>,
-    /// The xid of the question whether the role is still ours.
+    /// The xid of the query that checks the role.
     check_xid: Option<u32>,
     last_check: Option<Instant>,
     reports: VecDeque<RoleReport>,
 }
 
-/// A request under way.
+/// A pending request.
 #[derive(Debug)]
 struct Asked {
     request: RoleRequest,
@@ -90,15 +91,15 @@ struct Asked {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Requests the newest generation.
+    /// Queries the newest generation.
     Generation,
     /// Requests the role.
     Request,
 }
 
-/// A message's information about a role.
+/// The content of a message about roles.
 enum Said {
-    /// The switch gave this role in this generation.
+    /// The switch reports this role in this generation.
     Role(ControllerRole, u64),
     Refused(ErrorCode),
 }
@@ -118,24 +119,24 @@ impl Said {
 }
 
 impl Session {
-    /// Our role at the switch.
+    /// Returns our role at the switch.
     pub fn role(&self) -> Role {
         self.role.current
     }
 
-    /// Returns the next change or outcome of the role; must be called after each call that handles input or time, until it
-    /// returns `None`.
+    /// Returns the next change of the role, or outcome of a request. Must be called after each call that handles input or
+    /// time, until it returns `None`.
     pub fn poll_role(&mut self) -> Option<RoleReport> {
         self.role.reports.pop_front()
     }
 
-    /// Returns `true` if a request is under way.
+    /// Returns `true` if a request is pending.
     pub fn is_asking_for_role(&self) -> bool {
         self.role.asked.is_some()
     }
 
-    /// Requests a role from a switch that has joined. [`Session::poll_role`] reports the outcome; an earlier request under way is
-    /// cancelled.
+    /// Requests a role from a switch that has joined. [`Session::poll_role`] reports the outcome; an earlier pending request
+    /// is cancelled.
     pub fn ask_for_role(
         &mut self,
         now: Instant,
@@ -198,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Requests the asynchronous messages of the settings, if there are any.
+    /// Requests the asynchronous messages of the settings, if the settings select any.
     pub(super) fn write_async_config(&mut self, version: Version, out: &mut Vec<u8>) {
         let Some(config) = self.config.async_config else {
             return;
@@ -233,7 +234,7 @@ impl Session {
         if is_check {
             self.role.check_xid = None;
         }
-        // The reply to a program's own request counts, too.
+        // The reply to a program's own request changes the role as well.
         if let Said::Role(role, _) = said {
             if let Some(role) = Role::from_wire(role) {
                 self.change_role(role, out);
@@ -260,7 +261,7 @@ impl Session {
                     false => RoleReport::Refused(RoleRefusal::Other),
                 });
             }
-            // Another controller has used a newer one in the meantime.
+            // Another controller has used a newer generation since.
             (Step::Request, Said::Refused(ErrorCode::RoleRequestFailedStale))
                 if asked.request.generation_id.is_none() && asked.attempts < ATTEMPTS =>
             {
@@ -273,7 +274,7 @@ impl Session {
         }
     }
 
-    /// A primary starts a generation, a secondary stays in the switch's.
+    /// Requests a role: a primary uses the next generation, a secondary the switch's.
     fn ask_in_generation(
         &mut self,
         version: Version,
@@ -294,7 +295,7 @@ impl Session {
         });
     }
 
-    /// The role is this one from now on.
+    /// Sets the role, and reports the change.
     pub(super) fn change_role(&mut self, to: Role, out: &mut Vec<u8>) {
         let from = std::mem::replace(&mut self.role.current, to);
         if from == to {
@@ -313,7 +314,7 @@ impl Session {
         }
     }
 
-    /// The phase of a switch that has joined.
+    /// Returns the phase of a switch that has joined.
     pub(super) fn phase_of_role(&self, version: Version) -> Phase {
         match self.role.current.may_write() && !self.is_raw() {
             true => Phase::Up(version),
@@ -325,23 +326,23 @@ impl Session {
         self.role.reports.push_back(report);
     }
 
-    /// The role that is wanted at a switch when it connects.
+    /// Returns the wanted role at a switch that connects.
     pub(super) fn wanted_role(&self, switch: DatapathId) -> RoleRequest {
         let wanted = self.config.roles.get(switch);
         wanted.unwrap_or(self.config.role.into())
     }
 
-    /// Returns whether a switch may be asked for a role other than the one that each connection starts with.
+    /// Returns whether a role other than the initial one may be requested.
     pub(super) fn may_ask_for_role(&self) -> bool {
         self.config.role != Role::Equal || self.config.roles.is_any()
     }
 
-    /// Returns the last request.
+    /// Returns the last requested role.
     pub(crate) fn requested_role(&self) -> RoleRequest {
         self.role.requested
     }
 
-    /// Requests the role that a switch must have before it joins, and keeps its description until then.
+    /// Requests the role that is settled before the switch joins, and keeps the switch's description until then.
     pub(super) fn begin_joining(
         &mut self,
         version: Version,
@@ -354,7 +355,7 @@ impl Session {
         self.begin_request(version, now, request, 1, out);
     }
 
-    /// Handles a message of a switch that has not joined because its answer about the role is missing.
+    /// Handles a message of a switch that has not answered the role request, and so has not joined.
     pub(super) fn handle_joining<'a>(
         &mut self,
         version: Version,
@@ -392,12 +393,12 @@ impl Session {
             let (peer, role) = (&self.peer, request.role);
             urtica_log::warn!(about: Subject::of_peer(peer), peer, %role, %refusal, "the switch did not grant the requested role");
             if refusal.is_stale() && request.role != Role::Secondary {
-                // The controller of a later election is there, and as an equal this one would disturb it.
+                // A controller of a later election is connected, and as an equal this one would disturb it.
                 self.begin_request(version, now, Role::Secondary.into(), 1, out);
                 return Event::Nothing;
             }
             if request.role == Role::Secondary {
-                // A switch without roles does not prevent a secondary from writing: this controller does.
+                // A switch without roles does not keep a secondary from writing, but this controller does.
                 self.role.current = Role::Secondary;
             }
         }
@@ -407,7 +408,7 @@ impl Session {
         }
     }
 
-    /// Returns the outcome of the request with which a switch joins; `None` while there is none.
+    /// Returns the outcome of the role request of a joining switch; `None` until it is known.
     fn take_first_outcome(&mut self) -> Option<Result<(), RoleRefusal>> {
         while let Some(report) = self.role.reports.pop_front() {
             match report {
@@ -419,12 +420,12 @@ impl Session {
         None
     }
 
-    /// This is an auxiliary connection.
+    /// Makes this the session of an auxiliary connection.
     pub(super) fn share_role(&mut self) {
         self.role.is_shared = true;
     }
 
-    /// Sets the role to that of the main connection, which an auxiliary one shares and which reports it.
+    /// Sets the role to that of the main connection, which reports it.
     pub(crate) fn follow_role(&mut self, role: Role) {
         if self.role.current == role {
             return;
@@ -436,7 +437,7 @@ impl Session {
         }
     }
 
-    /// Sets the role of a session that continues; its earlier role is not reported.
+    /// Sets the role of a session that continues; the earlier program's role is not reported.
     pub(super) fn resume_role(&mut self, role: Role) {
         self.role.current = role;
     }

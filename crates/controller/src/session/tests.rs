@@ -1,4 +1,4 @@
-//! The session checked against the specification, without a socket, in time that tests advance.
+//! Tests of the session against the specification, without a socket, in time that tests advance.
 
 mod hellos;
 mod silence;
@@ -9,7 +9,7 @@ use urtica_wire::{
     MultipartRequestBody, PacketIn, PortNo, Role,
 };
 
-/// `ofp_hello` with a bitmap of these versions.
+/// Returns an `ofp_hello` with this bitmap of versions.
 fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
     match bitmap {
         None => vec![version, 0, 0, 8, 0, 0, 0, 7],
@@ -67,7 +67,7 @@ fn messages(sent: &[(Header, Vec<u8>)]) -> Vec<Message<'_>> {
         .collect()
 }
 
-/// A session, the clock, and the messages sent.
+/// A session with a clock and the messages that it has written.
 struct Bench {
     session: Session,
     start: Instant,
@@ -93,8 +93,8 @@ impl Bench {
         })
     }
 
-    /// Creates a session that a switch of this version has joined; its messages until then are discarded, except for the xid of
-    /// the port description request.
+    /// Creates a session that a switch of this version has joined. Its messages until then are discarded, except for the xid
+    /// of the port description request.
     fn joined(version: Version) -> (Self, Option<u32>) {
         let mut bench = Self::greeted(SessionConfig::default(), version);
         let sent = bench.take();
@@ -145,14 +145,14 @@ impl Bench {
         sent
     }
 
-    /// The only message sent since the last call.
+    /// Returns the only message sent since the last call.
     fn take_one(&mut self) -> (Header, Vec<u8>) {
         let mut sent = self.take();
         assert_eq!(sent.len(), 1, "{sent:?}");
         sent.remove(0)
     }
 
-    /// The error sent since the last call, which must be the only message.
+    /// Returns the error sent since the last call, which must be the only message.
     fn take_error(&mut self) -> (Header, ErrorCode, Vec<u8>) {
         let (header, frame) = self.take_one();
         match Message::decode(&frame).unwrap().1 {
@@ -161,7 +161,7 @@ impl Bench {
         }
     }
 
-    /// The hello of a session that has waited for the peer's for long enough.
+    /// Returns the hello of a session that has waited long enough for the peer's.
     fn greeting(&mut self) -> (Header, Vec<u8>) {
         self.pass(HELLO_DELAY).unwrap();
         self.take_one()
@@ -277,7 +277,7 @@ fn refused_table_miss_entries_are_sent_until_accepted() {
         };
         entries.filter_map(entry).collect()
     };
-    // The one before the switch has joined, the other after that.
+    // Sent before the switch has joined, and again after that.
     let [(0, first)] = entries(&mut bench)[..] else {
         panic!("expected the entry of table 0");
     };
@@ -299,7 +299,7 @@ fn refused_table_miss_entries_are_sent_until_accepted() {
         last = again.last().unwrap().1;
         refuse(&mut bench, last);
     }
-    // Accepted at last: nothing more is sent.
+    // The switch accepts it at last: nothing more is sent.
     bench.pass(Duration::from_secs(9)).unwrap();
     bench.pass(Duration::from_secs(9)).unwrap();
     assert_eq!(entries(&mut bench).len(), 1);
@@ -423,7 +423,7 @@ fn ports_come_in_one_part_or_several() {
         let told: Vec<_> = ports.iter().map(|status| status.port.port_no.0).collect();
         assert_eq!((told, last), (numbers, is_last));
     }
-    // The request has been answered: another description belongs to another request.
+    // The request has been answered: a further description is not its reply.
     let frame = encode(
         Version::Of13,
         xid,
@@ -466,7 +466,7 @@ fn malformed_port_descriptions_keep_the_valid_ports() {
         bench.frame(&part),
         Ok(Event::Ports { last: false, .. })
     ));
-    // Half a port.
+    // The last port is incomplete.
     part.truncate(part.len() - 32);
     let length = part.len() as u16;
     part[2..4].copy_from_slice(&length.to_be_bytes());
@@ -475,7 +475,7 @@ fn malformed_port_descriptions_keep_the_valid_ports() {
     };
     let (header, _) = bench.take_one();
     assert_eq!((header.message_type, header.xid), (1, xid), "an error");
-    // The next one is one malformed message more.
+    // Another malformed part is one more malformed message.
     let again = bench.frame(&part).unwrap();
     assert!(matches!(again, Event::Malformed(same) if same == error));
 }
@@ -500,7 +500,7 @@ fn endless_port_descriptions_end_with_the_handshake_timeout() {
         panic!("expected that nobody waits any longer");
     };
     assert_eq!(problem, PortsProblem::Late(10 * second));
-    // Later input is accepted nevertheless, and reported once.
+    // Later parts are accepted nevertheless, and the end of the wait is reported once.
     assert!(matches!(
         bench.frame(&part),
         Ok(Event::Ports { last: false, .. })

@@ -1,9 +1,9 @@
-//! The end of connections, which may be closed while their last messages are on their way to their sockets.
+//! Closed connections, which may still have messages on their way to the sockets.
 //!
-//! A switch may send its last requests and close its side at once: it has left, but its answers must reach it. Dropping the
-//! connection would drop those that a kernel half has not written, and those that the switch has not read. The former takes
-//! microseconds, or milliseconds on a busy machine, and nothing reports it, so each connection is checked again, less often the
-//! longer it takes.
+//! A switch may send its last requests and close its side at once: it has disconnected, but our answers must still reach it.
+//! Dropping the connection would lose answers that a kernel half has not written, and those that the switch has not read. The
+//! kernel half needs microseconds, or milliseconds on a busy machine, and does not report when it is done, so each connection
+//! is checked again, at growing intervals.
 
 use super::{EVENTS, STOPPED, Shard, TICK};
 use crate::batch::BatchContext;
@@ -13,26 +13,26 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest time for which a closed connection waits: a switch may read nothing.
+/// The maximum time that a closed connection waits, since a switch may read nothing.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The shortest interval between two checks.
+/// The minimum interval between two checks.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// A shard's closed connections with answers on their way.
+/// A shard's closed connections with unsent answers.
 #[derive(Default)]
 pub(super) struct Ending(Vec<Closed>);
 
 struct Closed {
     connection: Box<Connection>,
-    /// Whether everything is sent: the switch has left by itself.
+    /// Whether everything must be sent, since the switch closed the connection.
     sends_all: bool,
     since: Instant,
     next_check: Instant,
 }
 
 impl Closed {
-    /// Returns whether the connection has ended, by now at the latest if its time is over.
+    /// Returns whether the connection has ended; ends it if its time is over.
     fn has_ended(&mut self, now: Instant, batch: &BatchContext) -> bool {
         if now < self.next_check {
             return false;
@@ -50,7 +50,7 @@ impl Closed {
 }
 
 impl Ending {
-    /// Closes a connection, whose answers may still be on their way.
+    /// Closes a connection, whose answers may still be unsent.
     pub fn close(
         &mut self,
         mut connection: Box<Connection>,
@@ -70,12 +70,12 @@ impl Ending {
         }
     }
 
-    /// Checks the connections whose time has come.
+    /// Checks the connections that are due.
     pub fn check(&mut self, now: Instant, batch: &BatchContext) {
         self.0.retain_mut(|closed| !closed.has_ended(now, batch));
     }
 
-    /// Returns the time of the next check, or this one if that is earlier.
+    /// Returns the time of the next check, or `or` if that is earlier.
     pub fn next_check(&self, or: Instant) -> Instant {
         let checks = self.0.iter().map(|closed| closed.next_check);
         checks.fold(or, Instant::min)
@@ -93,7 +93,7 @@ impl Ending {
         rest.for_each(|mut closed| closed.connection.abandon());
     }
 
-    /// Leaves those that a holder keeps to the next program, which ends them, and drops the others.
+    /// Leaves held connections to the next program, which ends them, and drops the others.
     pub fn leave_all(&mut self) {
         self.0
             .drain(..)
@@ -102,7 +102,7 @@ impl Ending {
 }
 
 impl Shard {
-    /// Closes the connections that their peers have closed, after sending what handlers have sent through the mailbox.
+    /// Closes the connections that their peers have closed, after sending their handlers' messages from the mailbox.
     pub(super) fn close_left(&mut self) -> ControlFlow<()> {
         if self.left.is_empty() {
             return ControlFlow::Continue(());
@@ -116,9 +116,9 @@ impl Shard {
         stop
     }
 
-    /// Closes each connection once its output is empty, and at the time-out all.
+    /// Closes each connection once its output is empty, and all at the time-out.
     pub(super) fn drain(&mut self, timeout: Duration) -> io::Result<()> {
-        // `None` if that is beyond the range of `Instant`.
+        // `None` if the deadline is beyond the range of `Instant`.
         let deadline = Instant::now().checked_add(timeout);
         let mut events = Vec::with_capacity(EVENTS);
         self.poller.delete(self.mailbox().wakeup());
@@ -138,7 +138,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Closes or leaves all connections, including those that others have just handed over. No more will arrive.
+    /// Closes or leaves all connections, including those just handed over by other shards. No more will arrive.
     pub(super) fn close_all(&mut self, drain_timeout: Duration) {
         if self.is_leaving {
             for key in self.keys() {

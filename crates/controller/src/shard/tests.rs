@@ -1,4 +1,4 @@
-//! Two shards without threads, so that a test decides when a connection moves.
+//! Tests of two shards without threads, which control when a connection moves.
 
 use super::*;
 use crate::Program;
@@ -49,7 +49,7 @@ impl Bench {
         Self { network, shards }
     }
 
-    /// A switch that has joined through the first shard.
+    /// Connects a switch, which joins through the first shard.
     fn join(&mut self, token: Token, id: u64) -> UnixStream {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
@@ -90,8 +90,8 @@ impl Bench {
         }
     }
 
-    /// Returns `true` if the first shard, which has one switch, is woken by it before the next tick. If so, the switch is
-    /// served.
+    /// Returns `true` if the first shard, which has one switch, is woken by it before the next tick, and serves the switch
+    /// then.
     fn is_woken(&mut self) -> bool {
         let shard = &mut self.shards[0];
         shard.next_tick = Instant::now() + TICK;
@@ -141,7 +141,7 @@ fn messages_in_the_mailbox_move_with_their_switch() {
     bench.send(8, 10);
     bench.send(7, 2);
     bench.shards[0].give(1, 0.5);
-    // Of two with the same load the later one moves.
+    // Of two connections with equal load, the later one moves.
     assert!(bench.shards[0].by_token.contains_key(&1));
     assert!(!bench.shards[0].by_token.contains_key(&2));
     bench.send(8, 11);
@@ -197,8 +197,8 @@ fn moved_older_connections_do_not_reclaim_their_datapath_id() {
     let mut bench = Bench::new();
     let mut older = bench.join(1, 7);
     let mut newer = bench.join(2, 7);
-    // The command that closes the older one waits in the mailbox. The newer one has no load, so that the older one is handed
-    // over.
+    // The command that closes the older connection waits in the mailbox. The newer one has no load, so that the older one is
+    // handed over.
     bench.age_load_of(2);
     bench.shards[0].give(1, 1.0);
     assert!(bench.shards[1].handle_commands().is_continue());
@@ -236,14 +236,14 @@ fn switches_moved_to_an_ending_shard_are_closed() {
     assert!(bench.network.switches().is_empty());
 }
 
-/// An echo request of some length.
+/// A long echo request.
 const ECHO_REQUEST: [u8; 1000] = {
     let mut frame = [0; 1000];
     [frame[0], frame[1], frame[2], frame[3]] = [1, 2, 3, 0xe8];
     frame
 };
 
-/// Sends the rest of a stream of echo requests, from byte `next` on, while it is accepted. Returns the number of bytes sent.
+/// Sends as much as is accepted of a stream of echo requests, from byte `next`. Returns the number of bytes sent.
 fn ask(switch: &mut UnixStream, next: usize) -> usize {
     let mut taken = 0;
     loop {
@@ -322,7 +322,7 @@ fn busy_switches_wake_the_shard_when_they_send_or_read() {
     assert!(!bench.connection().is_waiting());
 }
 
-/// Each command for a switch may leave output that the next one of the same batch finds.
+/// Each command for a switch may leave output for the next command of the batch.
 #[test]
 fn switches_are_served_after_any_commands_of_one_batch() {
     let commands: [fn(&Bench); 3] = [

@@ -5,12 +5,12 @@ use rustix::fd::BorrowedFd;
 use std::io;
 use urtica_socket::{Stream, is_try_again};
 
-/// The way of a connection's output to the peer.
+/// The output of a connection to its peer.
 pub(crate) trait Channel {
-    /// Sends as many bytes from the front as there is space for, and returns their number; 0 if the caller must wait.
+    /// Sends as many bytes from the front as are accepted, and returns their number; 0 if the caller must wait.
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Sends bytes that an earlier call accepted but kept; returns whether it could.
+    /// Sends bytes that an earlier call accepted but kept; returns whether any were sent.
     fn flush(&mut self) -> io::Result<bool> {
         Ok(false)
     }
@@ -20,12 +20,12 @@ pub(crate) trait Channel {
         false
     }
 
-    /// Whether the peer may still receive what is sent.
+    /// Returns `true` if the peer can still receive output.
     fn is_open(&self) -> bool {
         false
     }
 
-    /// Returns the socket on which a kernel half can answer, if there is one.
+    /// Returns the socket on which a kernel half can answer, if any.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -49,7 +49,7 @@ impl Channel for Stream {
 
     fn is_open(&self) -> bool {
         let mut fds = [PollFd::new(self, PollFlags::empty())];
-        // A failed connection, and one that both ends have closed, is reported in any case.
+        // Poll always reports a failed connection, and one that both ends have closed.
         let polled = poll(&mut fds, Some(&Timespec::default()));
         polled.is_ok() && fds[0].revents().is_empty()
     }

@@ -1,6 +1,6 @@
 //! A connection that a holder keeps: see `hold.rs`.
 //!
-//! The journal has a handler's replies to a message before the message counts as handled: see [`urtica_hold`].
+//! A handler's replies to a message are in the journal before the message counts as handled: see [`urtica_hold`].
 
 use super::hold::{Hold, Stored};
 use super::{Channel, Front, Transport, TransportError};
@@ -13,7 +13,7 @@ impl<C: Channel> Transport<C> {
     /// Adds a newly accepted connection to the holder.
     ///
     /// # Errors
-    /// If it cannot be kept; it works without.
+    /// If the holder cannot keep it; the connection works without.
     pub fn hold(&mut self, link: &Arc<Link>, peer: &str) -> io::Result<()> {
         let socket = self.channel.socket().ok_or(io::ErrorKind::Unsupported)?;
         self.hold = Some(Box::new(Hold::begin(link, socket, peer)?));
@@ -25,8 +25,8 @@ impl<C: Channel> Transport<C> {
         self.hold.is_some()
     }
 
-    /// Returns its id at the holder, if that keeps the connection and the kernel half that an earlier program left, and this
-    /// program can continue it.
+    /// Returns its id at the holder, if that keeps the connection and an earlier program's kernel half that this program can
+    /// continue.
     pub fn resumable_half(&self) -> Option<Id> {
         match (&self.front, &self.hold) {
             (Front::KernelHalf(half), Some(hold)) if !half.is_let_go() => Some(hold.id()),
@@ -39,7 +39,7 @@ impl<C: Channel> Transport<C> {
         self.hold.as_ref().map_or(0, |hold| hold.left())
     }
 
-    /// Returns whether the queue holds an incomplete message, so that nothing can be done until more arrives.
+    /// Returns whether the queue contains only an incomplete message, so that more input must arrive first.
     pub fn awaits_rest(&self) -> bool {
         self.is_drained && self.left() > 0 && !self.is_stalled()
     }
@@ -59,8 +59,8 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Of handled input, this is what is left: the beginning of a message, or, where the switch does not read our replies, more.
-    /// It stays in the queue; in front of a kernel half, the beginning of a message is stored there.
+    /// Keeps the rest of the handled input: an incomplete message, or more if the switch does not read our replies. It stays
+    /// in the queue; with a kernel half, an incomplete message is stored there.
     #[cold] // so that connections that nobody keeps pay a comparison
     pub(super) fn keep_in_queue(&mut self, rest: &[u8]) {
         let is_stalled = self.is_stalled();
@@ -79,8 +79,8 @@ impl<C: Channel> Transport<C> {
         self.input.extend_from_slice(&rest[..hold.fragment()]);
     }
 
-    /// Writes to the journal everything that will be sent, before it is sent: the output from the mailbox, and these replies
-    /// together with the input that they answer. `word` is the session's state, `space` memory for discarded input.
+    /// Writes all output to the journal before it is sent: the output from the mailbox, and these replies together with the
+    /// input that they answer. `word` is the session's state, `space` memory for discarded input.
     #[cold]
     pub fn commit(
         &mut self,
@@ -114,7 +114,8 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// The program owns the connection again: what precedes its queue is stored with the kernel half.
+    /// Notes that the program owns the connection again, and that the message before its queue is stored with the kernel
+    /// half.
     pub(super) fn note_reclaimed(&mut self) {
         let (Some(hold), Some(half)) = (&mut self.hold, self.front.kernel_half()) else {
             return;
@@ -129,8 +130,8 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Makes the holder, if there is one, keep the kernel half's state for the next program. Returns `true` if it had not kept
-    /// it before.
+    /// Makes the holder, if any, keep the kernel half's state for the next program. Returns `true` if it had not kept it
+    /// before.
     pub(super) fn keep_half(&mut self) -> Result<bool, TransportError> {
         let (Some(hold), Some(half)) = (&mut self.hold, self.front.kernel_half()) else {
             return Ok(false);
@@ -142,8 +143,8 @@ impl<C: Channel> Transport<C> {
         Ok(is_new)
     }
 
-    /// Continues without the kernel half of an earlier program, once all input that it passed is handled and all its answers are
-    /// written. `word` is the session's state. Returns whether it has.
+    /// Ends an earlier program's kernel half, once all input that it passed is handled and all its answers are written.
+    /// `word` is the session's state. Returns whether it has ended.
     #[cold]
     pub fn end_half(&mut self, word: u64) -> Result<bool, TransportError> {
         let (Some(hold), Some(half), Some(socket)) = (
@@ -167,7 +168,7 @@ impl<C: Channel> Transport<C> {
         Ok(true)
     }
 
-    /// Leaves the connection, and its kernel half, which keeps running, to the next program.
+    /// Leaves the connection to the next program, with its kernel half, which keeps running.
     pub fn leave(&mut self) {
         if let (Some(_), Some(half)) = (self.hold.take(), self.front.kernel_half()) {
             if let Some(kept) = half.kept() {
@@ -176,7 +177,7 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// The holder forgets the connection, which ends.
+    /// Makes the holder forget a connection that ends.
     pub fn end_hold(&mut self) {
         if let (Some(hold), Some(socket)) = (self.hold.take(), self.channel.socket()) {
             hold.end(socket);
@@ -184,7 +185,7 @@ impl<C: Channel> Transport<C> {
     }
 }
 
-/// Peeks at a held connection's queue, so that input stays there until it is handled. Returns `None` if there is none.
+/// Peeks at a held connection's queue, so that input stays there until it is handled. Returns `None` if the queue is empty.
 pub(super) fn peek(socket: rustix::fd::BorrowedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     match Hold::look(socket, buffer) {
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),

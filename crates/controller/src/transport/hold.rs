@@ -1,8 +1,8 @@
 //! The part of a connection that outlives its program, if a holder keeps it: see [`urtica_hold`].
 //!
-//! Input is peeked at, and stays in the socket's queue until it has been handled and the journal has the replies; then it is
-//! discarded. So an incomplete message needs no storage, except before a kernel half: there it is stored in memory that the next
-//! program finds ([`HeldHalf`](crate::HeldHalf)), so that the queue can be handed over empty.
+//! Input is peeked at. It stays in the socket's queue until it has been handled and the replies are in the journal; then it
+//! is discarded. So an incomplete message needs no storage, except with a kernel half: then it is stored in memory that the
+//! next program finds ([`HeldHalf`](crate::HeldHalf)), so that the queue is empty when it is handed over.
 
 use crate::kernel_half::Keeper;
 use rustix::fd::BorrowedFd;
@@ -19,12 +19,12 @@ const DISCARD_BYTES: usize = 256 << 10;
 /// The journal's mark of a connection that has a kernel half.
 const HAS_HALF: u64 = 1;
 
-/// The kernel half's progress and the incomplete message stored there, as the journal has them.
+/// The kernel half's progress and the incomplete message stored with it, as recorded in the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     /// The number of input bytes that it had answered.
     pub taken: u64,
-    /// Identifies an incomplete message; 0 if there is none.
+    /// Identifies an incomplete message; 0 for none.
     pub word: u64,
 }
 
@@ -39,26 +39,26 @@ pub(crate) struct Hold {
     journal: Journal,
     link: Arc<Link>,
     id: Id,
-    /// Bytes that were peeked at but not handled; they are at the front of the socket's queue.
+    /// The number of bytes at the front of the socket's queue that were peeked at but not handled.
     left: usize,
-    /// Bytes that were handled but not discarded; they precede those left.
+    /// The number of handled bytes that were not discarded; they precede the unhandled ones.
     handled: usize,
-    /// The number of bytes at the end of the output that are not in the journal yet.
+    /// The number of bytes at the end of the output that the journal lacks.
     unnoted: usize,
     /// The length of an incomplete message that precedes the queue, and is stored with the kernel half.
     fragment: usize,
-    /// The state stored there, and the state before the input that is handled but not discarded.
+    /// The current state of the kernel half, and the state before the input that is handled but not discarded.
     stored: Stored,
     stored_before: Stored,
 }
 
 impl Hold {
-    /// Gives a newly accepted connection to the holder.
+    /// Adds a newly accepted connection to the holder.
     ///
     /// # Errors
-    /// If it cannot be kept.
+    /// If the holder cannot keep it.
     pub fn begin(link: &Arc<Link>, socket: BorrowedFd, peer: &str) -> io::Result<Self> {
-        // Out-of-band data would be skipped, and not be counted.
+        // Otherwise out-of-band data would be skipped, and not be counted.
         set_socket_oobinline(socket, true)?;
         widen_queue(socket)?;
         let journal = Journal::create(socket)?;
@@ -86,12 +86,12 @@ impl Hold {
         mark == HAS_HALF
     }
 
-    /// Returns the keeper, to which the kernel half gives the state that the next program needs.
+    /// Returns the keeper, which stores the kernel half's state for the next program.
     pub fn keeper(&self) -> Keeper<'_> {
         Keeper::new(&self.link, self.id)
     }
 
-    /// The id at the holder.
+    /// Returns the id at the holder.
     pub fn id(&self) -> Id {
         self.id
     }
@@ -105,7 +105,7 @@ impl Hold {
     pub fn end_half(&mut self, progress: Progress, output: &[u8], word: u64) -> Result<(), Errno> {
         self.journal.set_mark(0, progress)?;
         self.link.detach(self.id);
-        // A kernel half that is started later starts at zero.
+        // A kernel half that starts later has no progress.
         self.reclaim(0, Stored::default());
         self.note_output(output, word)
     }
@@ -149,7 +149,7 @@ impl Hold {
         self.left = count;
     }
 
-    /// Notes that all peeked bytes and those before them are handled, except `left`.
+    /// Notes that all peeked bytes except `left`, and the bytes before them, are handled.
     pub fn note_left(&mut self, left: usize) {
         let handled = (self.fragment + self.left).saturating_sub(left);
         if handled == 0 {
@@ -171,7 +171,7 @@ impl Hold {
         self.journal.set_record(frame)
     }
 
-    /// Writes the output that the journal lacks.
+    /// Writes output that the journal lacks.
     pub fn note_output(&mut self, output: &[u8], word: u64) -> Result<(), Errno> {
         let (unsent, output) = output.split_at(output.len() - self.unnoted);
         self.unnoted = 0;
@@ -183,8 +183,8 @@ impl Hold {
         })
     }
 
-    /// Commits handled input: notes `replies`, which follow the output, then discards the input. Returns the number of discarded
-    /// bytes.
+    /// Commits handled input: records `replies`, which follow the output, then discards the input. Returns the number of
+    /// discarded bytes.
     pub fn commit(
         &mut self,
         socket: BorrowedFd,
@@ -209,9 +209,9 @@ impl Hold {
         Ok(input)
     }
 
-    /// The connection ends. The holder's copy of the socket does not keep it open.
+    /// Ends the connection, which the holder's copy of the socket would otherwise keep open.
     pub fn end(self, socket: BorrowedFd) {
-        // Fails only if the peer has closed it already.
+        // Fails only if the peer has closed it first.
         let _ = shutdown(socket, Shutdown::Both);
         self.link.forget(self.id);
     }

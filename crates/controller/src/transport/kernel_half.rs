@@ -1,4 +1,4 @@
-//! A connection's kernel half, and who owns the connection.
+//! A connection's kernel half, and the owner of the connection.
 //!
 //! ```text
 //!           keep              attach            hand over
@@ -6,7 +6,7 @@
 //!     │                │                │        reclaim
 //!     └────────────────┴─── let go ─────┴───► LetGo ───► dropped
 //! ```
-//! A connection that a holder keeps begins at *Unkept*, another at *Detached*, that of an earlier program at *Program*.
+//! A held connection starts at *Unkept*, other connections at *Detached*, those of an earlier program at *Program*.
 
 use super::{Channel, Front, Transport, TransportError};
 use crate::KernelHalfTotals;
@@ -18,18 +18,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How far a kernel half has come.
+/// The stage of a kernel half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The holder does not have the state that the next program needs.
+    /// The holder lacks the state that the next program needs.
     Unkept,
-    /// It is not between the socket and the program.
+    /// It is not attached between the socket and the program.
     Detached,
     /// The program owns the connection.
     Program,
     /// The kernel half owns the connection.
     Kernel,
-    /// The program owns the connection, and continues without it as soon as possible.
+    /// The program owns the connection, and drops the kernel half as soon as possible.
     LetGo { is_attached: bool },
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Half {
     stage: Stage,
     /// Whether the shard watches its wake-up descriptor.
     is_watched: bool,
-    /// The counts that an earlier program did not add.
+    /// The counts that the earlier program had not added.
     uncounted: Option<Reclaimed>,
     counted: Option<Counted>,
 }
@@ -55,7 +55,7 @@ impl Half {
         }
     }
 
-    /// An earlier program's; this program owns the connection.
+    /// Creates the state of an earlier program's kernel half; this program owns the connection.
     pub fn resumed(resumed: Resumed) -> Self {
         let is_attached = resumed.is_attached;
         let stage = match (resumed.is_let_go, is_attached) {
@@ -69,14 +69,14 @@ impl Half {
         }
     }
 
-    /// Adds it to these totals, for as long as it lives.
+    /// Adds it to these totals for its lifetime.
     fn count_in(&mut self, totals: &Arc<KernelHalfTotals>) {
         let bytes = self.kernel.memory_bytes() as u64;
         self.counted = Some(Counted::new(totals, bytes));
     }
 
-    /// Returns its part that outlives the program, once the holder has the state that the next one needs. For connections that a
-    /// holder keeps.
+    /// Returns the part that outlives the program, once the holder has the state that the next program needs. For held
+    /// connections.
     pub fn kept(&mut self) -> Option<&mut dyn HeldHalf> {
         match self.stage {
             Stage::Unkept => None,
@@ -84,12 +84,12 @@ impl Half {
         }
     }
 
-    /// Gives the holder the state that the next program needs, if it does not have it.
+    /// Stores the state that the next program needs with the holder, unless that has been done.
     ///
-    /// Returns whether the holder took it now: `false` if it has it already, or cannot take it yet without waiting.
+    /// Returns whether it was stored now: `false` if it was before, or cannot be without waiting.
     ///
     /// # Errors
-    /// If it cannot; it must then be dropped.
+    /// If it cannot be stored; the kernel half must then be dropped.
     pub fn keep(&mut self, keeper: &Keeper) -> io::Result<bool> {
         if self.stage != Stage::Unkept {
             return Ok(false);
@@ -103,7 +103,7 @@ impl Half {
         Ok(true)
     }
 
-    /// Attaches it to the socket, whose input has all been read, if it is to be.
+    /// Attaches it to the socket, whose input has all been read, if it is detached.
     fn attach(&mut self, socket: BorrowedFd) -> io::Result<()> {
         if self.stage != Stage::Detached {
             return Ok(());
@@ -132,7 +132,7 @@ impl Half {
         matches!(self.stage, Stage::LetGo { .. })
     }
 
-    /// Makes the program, which owns the connection, continue without it as soon as possible.
+    /// Makes the program, which owns the connection, continue without the kernel half as soon as possible.
     fn let_go(&mut self) {
         let is_attached = self.is_attached();
         self.stage = Stage::LetGo { is_attached };
@@ -157,7 +157,7 @@ impl Half {
         }
     }
 
-    /// Returns `true` if the program may write to the socket now: not before the kernel half's replies are written.
+    /// Returns `true` if the program may write to the socket now: it must wait until the kernel half's replies are written.
     pub fn may_write(&mut self, socket: BorrowedFd) -> bool {
         match self.stage {
             Stage::Kernel => false,
@@ -173,7 +173,7 @@ impl Half {
         }
     }
 
-    /// Returns `true` if its ownership ends, since input or events are on their way to the program.
+    /// Returns `true` if its ownership ends, since it has passed input or has events.
     pub fn has_passed(&self) -> bool {
         self.is_owner() && (self.kernel.has_passed() || self.kernel.has_events())
     }
@@ -209,14 +209,14 @@ impl<C: Channel> Transport<C> {
         matches!(self.front, Front::KernelHalf(_))
     }
 
-    /// Returns `true` if it may get a kernel half: it has a plain socket, which nothing else reads.
+    /// Returns `true` if it may get a kernel half: it has a plain socket, from which nothing else reads.
     pub fn may_get_kernel_half(&self) -> bool {
         let is_free = matches!(self.front, Front::Program | Front::RefusedByRing);
         is_free && self.channel.socket().is_some()
     }
 
-    /// Gives it this kernel half, which counts in these totals. If a holder keeps the connection, it must keep the kernel half
-    /// too.
+    /// Starts this kernel half, and adds it to these totals. If a holder keeps the connection, it must keep the kernel half
+    /// as well.
     pub fn start_half(&mut self, mut half: Box<dyn KernelHalf>, totals: &Arc<KernelHalfTotals>) {
         let stage = match &self.hold {
             None => Stage::Detached,
@@ -229,7 +229,7 @@ impl<C: Channel> Transport<C> {
         self.count_half(totals);
     }
 
-    /// Adds its kernel half, if it has one, to these totals. Returns the counts that an earlier program did not add.
+    /// Adds its kernel half, if any, to these totals. Returns the counts that an earlier program had not added.
     pub fn count_half(&mut self, totals: &Arc<KernelHalfTotals>) -> Option<Reclaimed> {
         let half = self.front.kernel_half()?;
         half.count_in(totals);
@@ -244,13 +244,13 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Returns `true` if the kernel half owns the connection, and wakes the shard when it gives it back.
+    /// Returns `true` if the kernel half owns the connection, and wakes the shard when it returns it.
     pub fn is_owned_by_kernel(&self) -> bool {
         matches!(&self.front, Front::KernelHalf(half) if half.is_owner())
     }
 
-    /// Attaches its kernel half, once a read has emptied the socket, and the holder has what the next program needs of it.
-    /// Returns whether the holder began to keep it by that.
+    /// Attaches its kernel half, once a read has emptied the socket and the holder has the state that the next program needs.
+    /// Returns whether the holder started to keep it in this call.
     ///
     /// # Errors
     /// If it cannot be attached; the program continues alone.
@@ -276,7 +276,8 @@ impl<C: Channel> Transport<C> {
         Ok(is_new)
     }
 
-    /// Returns the descriptor that must be watched beside the socket and is not yet; it counts as watched from now on.
+    /// Returns the descriptor that must be watched in addition to the socket, if it is not watched; from now on it counts as
+    /// watched.
     pub fn wakeup_to_watch(&mut self) -> Option<BorrowedFd<'_>> {
         let half = self.front.kernel_half()?;
         if half.is_watched || !matches!(half.stage, Stage::Program | Stage::Kernel) {
@@ -286,13 +287,14 @@ impl<C: Channel> Transport<C> {
         Some(half.kernel.wakeup())
     }
 
-    /// Returns the descriptor that is watched beside the socket; it counts as unwatched from now on.
+    /// Returns the descriptor that is watched in addition to the socket; from now on it counts as unwatched.
     pub fn take_wakeup(&mut self) -> Option<BorrowedFd<'_>> {
         let half = self.front.kernel_half()?;
         std::mem::take(&mut half.is_watched).then(|| half.kernel.wakeup())
     }
 
-    /// Hands the connection over to its kernel half, if nothing is left to do, until a message arrives that it does not answer.
+    /// Hands the connection over to its kernel half, if no work is left, until a message arrives that the kernel half does
+    /// not answer.
     ///
     /// # Errors
     /// If the connection must be closed.
@@ -318,8 +320,8 @@ impl<C: Channel> Transport<C> {
         Ok(taken)
     }
 
-    /// Returns whether input that the kernel half has passed is on its way to the socket's queue, so that the end of the stream,
-    /// which the socket reports already, is not the next to be read.
+    /// Returns whether passed input is still on its way to the socket's queue, so that the end of the stream, which the
+    /// socket already reports, is not the next to be read.
     pub fn is_end_early(&mut self) -> bool {
         let left = self.left() as u64;
         match &mut self.front {
@@ -334,13 +336,13 @@ impl<C: Channel> Transport<C> {
         self.found_early_end = is_early;
     }
 
-    /// Whether passed input that is on its way to the socket's queue must be waited for: the socket is readable in any case.
+    /// Returns whether passed input on its way to the socket's queue must be waited for: the socket is readable in any case.
     pub fn awaits_passed(&self) -> bool {
         self.found_early_end
     }
 
-    /// Returns whether answers of the kernel half are on their way to a peer that can still receive them. The program owns the
-    /// connection.
+    /// Returns whether the kernel half's answers are on their way to a peer that can still receive them. The program must own
+    /// the connection.
     pub fn is_answering(&mut self) -> bool {
         !self.may_write() && self.channel.is_open()
     }
@@ -353,7 +355,7 @@ impl<C: Channel> Transport<C> {
         Some(reclaimed)
     }
 
-    /// Passes on the packet-ins that its kernel half has settled and that contain news, if the program owns the connection.
+    /// Passes the events of its kernel half to `tell`, if the program owns the connection.
     pub fn take_events(&mut self, tell: &mut dyn FnMut(&[u8])) {
         let Some(half) = self.front.kernel_half() else {
             return;
@@ -363,14 +365,14 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Makes the program continue without the kernel half, if there is one, as soon as possible.
+    /// Makes the program continue without the kernel half, if any, as soon as possible.
     pub fn let_go(&mut self) {
         if let Some(half) = self.front.kernel_half() {
             half.let_go();
         }
     }
 
-    /// Returns `true` if the program continues without its kernel half as soon as possible.
+    /// Returns `true` if the kernel half will be dropped as soon as possible.
     pub fn is_let_go(&self) -> bool {
         matches!(&self.front, Front::KernelHalf(half) if half.is_let_go())
     }

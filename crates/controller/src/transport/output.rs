@@ -3,18 +3,18 @@
 use crate::backlog::Backlog;
 use std::sync::Arc;
 
-/// Waiting output: replies, and messages from the mailbox.
+/// Waiting output: replies and messages from the mailbox.
 #[derive(Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
-    /// The number of bytes from the mailbox; the others are replies, which count as the first to be written.
+    /// The number of bytes from the mailbox; the others are replies, and count as written first.
     counted: usize,
-    /// Counts the bytes from the mailbox, and those that wait in it.
+    /// Counts the bytes from the mailbox, and bytes still in the mailbox.
     backlog: Arc<Backlog>,
 }
 
 impl Output {
-    /// Replaces the waiting bytes by these, of which none are from the mailbox.
+    /// Replaces the waiting bytes by `bytes`, none of which are from the mailbox.
     pub fn resume(&mut self, bytes: Vec<u8>) {
         self.bytes = bytes;
     }
@@ -34,7 +34,7 @@ impl Output {
         self.bytes.len() - self.counted
     }
 
-    /// Counts the bytes that wait in the mailbox and here.
+    /// Returns the count of bytes that wait in the mailbox and here.
     pub fn backlog(&self) -> &Arc<Backlog> {
         &self.backlog
     }
@@ -44,25 +44,25 @@ impl Output {
         self.bytes.extend_from_slice(replies);
     }
 
-    /// Appends messages, of which `counted` bytes are in the backlog.
+    /// Appends messages; `counted` of their bytes are in the backlog.
     pub fn add_counted(&mut self, messages: &[u8], counted: usize) {
         self.counted += counted;
         self.bytes.extend_from_slice(messages);
     }
 
-    /// Removes the first bytes, which were written.
+    /// Removes `count` written bytes from the front.
     pub fn remove(&mut self, count: usize) {
         self.bytes.drain(..count);
     }
 
-    /// Subtracts from the backlog the written bytes that came through the mailbox.
+    /// Subtracts written bytes of the mailbox from the backlog.
     pub fn subtract_written(&mut self) {
         let left = self.counted.min(self.bytes.len());
         self.backlog.subtract(self.counted - left);
         self.counted = left;
     }
 
-    /// Frees memory that nothing uses.
+    /// Frees unused memory.
     pub fn shrink(&mut self) {
         if self.bytes.is_empty() {
             self.bytes.shrink_to(0);

@@ -13,7 +13,7 @@ impl<C: Channel> Transport<C> {
         matches!(&self.front, Front::Ring(input) if input.is_owned_by_ring())
     }
 
-    /// Returns `true` if the shard's ring has a part in it.
+    /// Returns `true` if the connection is attached to the shard's ring.
     pub fn has_ring(&self) -> bool {
         matches!(self.front, Front::Ring(_))
     }
@@ -49,7 +49,7 @@ impl<C: Channel> Transport<C> {
         Ok(())
     }
 
-    /// Hands the input over to the ring if nothing is left to read, or requests it back if the switch does not read its replies.
+    /// Hands input over to the ring if none is left to read, or requests it back if the switch does not read its replies.
     pub fn settle_ring(&mut self) {
         let (is_stalled, has_handled_all) = (self.is_stalled(), self.has_handled_all());
         let Front::Ring(ring) = &mut self.front else {
@@ -64,7 +64,7 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Reads from the socket again, if input was passed there. All earlier entries of the ring have been handled.
+    /// Reads from the socket again if the ring has passed input. All earlier entries of the ring have been handled.
     pub fn take_back_from_ring(&mut self) {
         if let Front::Ring(ring) = &mut self.front {
             ring.take_back(&mut self.input);

@@ -1,5 +1,5 @@
-//! A controller of which a thread ends. Handlers, programs and switches cannot cause that; so a bug is planted: a shard is
-//! commanded to hand a switch over to a shard that does not exist.
+//! Tests of a controller whose thread ends. Handlers, programs and switches cannot cause that, so a bug is simulated: a shard
+//! is commanded to hand a switch over to a shard that does not exist.
 
 use super::*;
 use crate::{Controller, Running, Switch, SwitchHandler, SwitchInfo};
@@ -14,7 +14,7 @@ use urtica_wire::{Capabilities, DatapathId, Features, List, Message, Version};
 /// Longer than any step, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Reports when its switch has gone.
+/// Reports the end of its switch.
 struct Telling(mpsc::Sender<DatapathId>);
 
 impl SwitchHandler for Telling {
@@ -25,7 +25,7 @@ impl SwitchHandler for Telling {
     }
 }
 
-/// A controller with two shards and its own socket, and a report of which switches have gone.
+/// A controller with two shards and its own socket, and the switches that have disconnected.
 struct Bench {
     _directory: tempfile::TempDir,
     socket: PathBuf,
@@ -86,11 +86,11 @@ fn join(socket: &Path, id: u64) -> UnixStream {
     switch
 }
 
-/// Makes the shard that serves the first connection hand it over to a shard that does not exist, until `is_broken`: a connection
-/// that has been quiet for a moment is not handed over.
+/// Makes the shard that serves the first connection hand it over to a shard that does not exist, until `is_broken`. Repeats
+/// the command, since a connection that has been quiet for a moment is not handed over.
 fn break_first_shard(network: &Network, switch: &mut UnixStream, is_broken: impl Fn() -> bool) {
     while !is_broken() {
-        // Fails if the shard has ended in the meantime.
+        // Fails if the shard has ended.
         let _ = switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]);
         let give = Command::Give { to: 99, share: 1.0 };
         let _ = network.shard(1).mailbox.push(give);
@@ -135,7 +135,7 @@ fn failed_shards_stop_the_controller_and_disconnect_all_switches() {
             .is_err()
     );
     assert!(UnixStream::connect(&bench.socket).is_err());
-    // The handlers of the switch that was being moved are gone with it.
+    // The handlers of the switch that was being moved were dropped with it.
     assert_eq!(bench.gone.iter().collect::<Vec<_>>(), [DatapathId(2)]);
 }
 
@@ -153,7 +153,7 @@ fn run_returns_a_readable_error() {
     assert!(matches!(ended, Error::Ended { .. }), "{ended}");
 }
 
-/// Hands the network out.
+/// Sends its network to the test.
 struct Spy(mpsc::Sender<Network>);
 
 impl crate::Program for Spy {

@@ -10,7 +10,7 @@ use urtica_wire::{
     PortReason, PortStatus, split_frame,
 };
 
-/// A switch's part of the specification: which role it gives, and which generations are too old.
+/// A switch's part of the specification: the role that it grants, and the generations that are too old.
 #[derive(Clone, Copy, Debug)]
 struct FakeSwitch {
     version: Version,
@@ -68,7 +68,7 @@ struct Bench {
     now: Instant,
     switch: FakeSwitch,
     out: Vec<u8>,
-    /// The messages that the session has sent, in words.
+    /// The messages sent by the session, as short texts.
     sent: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ fn wanting(role: Role) -> SessionConfig {
     }
 }
 
-/// Describes a message in a word or two, with the role that it requests.
+/// Returns a short text for a message, and the role that it requests.
 fn in_words(message: &Message) -> (String, Option<WireRole>) {
     let word = match message {
         Message::RoleRequest(role) => {
@@ -116,7 +116,7 @@ fn in_words(message: &Message) -> (String, Option<WireRole>) {
 }
 
 impl Bench {
-    /// A session after the switch's hello.
+    /// Creates a session that has received the switch's hello.
     fn new(config: SessionConfig, version: Version) -> Self {
         let now = Instant::now();
         let mut bench = Self {
@@ -169,7 +169,7 @@ impl Bench {
         self.input(&frame)
     }
 
-    /// Lets the switch answer until nothing more is sent; returns it if it joins.
+    /// Makes the switch answer until the session sends no more; returns the switch if it joins.
     fn answer(&mut self) -> Option<SwitchInfo> {
         let mut joined = None;
         while !self.out.is_empty() {
@@ -314,7 +314,7 @@ fn primaries_use_the_generation_after_the_newest() {
 fn stale_generations_are_replaced() {
     let mut bench = Bench::joined(Role::Equal, Version::Of13);
     bench.ask(Role::Primary);
-    // Another controller is faster a few times.
+    // Another controller is faster several times.
     for newest in (10..19).step_by(3) {
         let [newest_generation] = &bench.answers()[..] else {
             panic!("expected the question for the generation");
@@ -345,7 +345,7 @@ fn lost_elections_are_reported_and_leave_a_secondary() {
     assert_eq!(bench.answer().unwrap().role, Role::Secondary);
     let expected = ["role Master 4", "role NoChange 0", "role Slave 5", "ports"];
     assert_eq!(bench.take_sent()[3..], expected);
-    // While it runs, it is reported and has no other effect.
+    // A pending request is reported, and has no other effect.
     bench.ask(request);
     bench.answer();
     let stale = RoleRefusal::Error(ErrorCode::RoleRequestFailedStale);
@@ -437,7 +437,7 @@ fn unanswered_role_requests_end() {
     bench.ask(Role::Primary);
     assert!(bench.session.is_asking_for_role());
     bench.out.clear();
-    // The switch is alive.
+    // The switch is alive throughout.
     for _ in 0..3 {
         bench.session.note_received(bench.now);
         bench.pass(Duration::from_secs(4));
@@ -466,7 +466,7 @@ fn asynchronous_messages_are_configured_before_the_role_request() {
 }
 
 proptest! {
-    /// Whatever generations two controllers have named before, each gets its role, and the switch's generation only advances.
+    /// For any generations that two controllers have named, each gets its role, and the switch's generation only advances.
     #[test]
     fn two_controllers_always_agree_on_roles(
         first: Option<u64>,
@@ -477,7 +477,7 @@ proptest! {
         for (is_other, is_primary) in turns {
             let before = bench.switch.generation.unwrap_or(u64::MAX);
             if is_other {
-                // Another controller is elected.
+                // Another controller wins an election.
                 bench.switch.generation = Some(before.wrapping_add(1));
                 bench.switch.role = ControllerRole::Slave;
                 bench.refuse_as_slave();
@@ -497,7 +497,7 @@ proptest! {
         }
     }
 
-    /// No bytes instead of a reply make it panic.
+    /// Arbitrary bytes instead of a reply do not cause a panic.
     #[test]
     fn any_role_reply_is_tolerated(
         message_type in 0_u8..30,

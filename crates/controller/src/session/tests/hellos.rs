@@ -1,4 +1,4 @@
-//! Hellos, and the version that both sides speak.
+//! Hellos, and the version that they negotiate.
 
 use super::*;
 

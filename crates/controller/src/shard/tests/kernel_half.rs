@@ -1,4 +1,4 @@
-//! A connection with a kernel half: its start, its program, and the shard that it wakes.
+//! Tests of a connection's kernel half: its start, its program, and the shard that it wakes.
 
 use super::*;
 use crate::kernel_half::Threshold;
@@ -9,23 +9,23 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 use urtica_wire::PacketIn;
 
-/// The calls of the kernel half.
+/// The recorded calls of a kernel half, and its scripted state.
 #[derive(Default)]
 struct Log {
     calls: Vec<&'static str>,
-    /// Something is passed to the program.
+    /// Whether something has been passed to the program.
     has_passed: bool,
-    /// Packet-ins that were settled and contain news.
+    /// Settled packet-ins that contain news.
     events: Vec<Vec<u8>>,
     /// The kernel's counts.
     done: Reclaimed,
-    /// Bytes that are passed and not read.
+    /// The number of passed bytes that have not been read.
     unread: u64,
-    /// Whether its answers have not been written.
+    /// Whether its answers are still unwritten.
     is_answering: bool,
 }
 
-/// A kernel half that only passes on what a test gives it.
+/// A kernel half whose answers a test determines.
 struct Scripted {
     log: Arc<Mutex<Log>>,
     wakeup: Arc<OwnedFd>,
@@ -103,7 +103,7 @@ impl SwitchHandler for Handler {
     }
 }
 
-/// A bench with such a program, and the calls of its kernel half.
+/// Returns a bench with a program that has such a kernel half, the calls of the kernel half, and its wake-up.
 fn scripted() -> (Bench, Arc<Mutex<Log>>, Arc<OwnedFd>) {
     let log = Arc::new(Mutex::new(Log::default()));
     let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
@@ -117,7 +117,7 @@ fn scripted() -> (Bench, Arc<Mutex<Log>>, Arc<OwnedFd>) {
     (bench, log, wakeup)
 }
 
-/// Reads once: the first read after which a kernel half can be attached. Returns the connection's key.
+/// Reads once, after which a kernel half can be attached. Returns the connection's key.
 fn read_once(bench: &mut Bench, switch: &mut UnixStream) -> usize {
     switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
     let key = bench.shards[0].by_token[&1];
@@ -141,7 +141,7 @@ fn kernel_half_gets_no_switch_of_another_controller() {
     assert_eq!(log.lock().calls[2..], ["reclaim"]);
 }
 
-/// A threshold of one second and two packet-ins.
+/// A threshold of 1 s and two packet-ins.
 const SOME: Threshold = Threshold {
     uptime: Duration::from_secs(1),
     packet_ins: 2,
@@ -218,7 +218,7 @@ fn kernel_half_wakes_the_shard_of_its_switch() {
     assert!(events.is_empty(), "the old shard watches it no longer");
 }
 
-/// A program among others, which has one for all.
+/// One of several programs, whose kernel half answers for all.
 struct OneForAll(Handler);
 
 impl SwitchHandler for OneForAll {
@@ -227,7 +227,7 @@ impl SwitchHandler for OneForAll {
     }
 }
 
-/// A program that has a kernel half only if it is alone.
+/// A program that has a kernel half only if no other program runs.
 fn alone(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> Handler + use<> {
     let log = Arc::clone(log);
     move |_| Handler(Some(that_notes(&log)))
@@ -274,7 +274,7 @@ fn kernel_half_waits_for_mailbox_messages() {
     assert_eq!(log.lock().calls, ["attach", "hand over"]);
 }
 
-/// Kernel halves for all switches, of one log.
+/// Kernel halves for all switches, with one log.
 struct ForAll {
     log: Arc<Mutex<Log>>,
     wakeup: Arc<OwnedFd>,
@@ -287,7 +287,7 @@ impl KernelHalves for ForAll {
     }
 }
 
-/// Notes its messages, by the first byte of the packet.
+/// Records messages by the first byte of the packet.
 struct Observer(Arc<Mutex<Vec<(&'static str, u8)>>>);
 
 impl SwitchHandler for Observer {
@@ -333,7 +333,7 @@ fn handlers_see_events_before_later_messages() {
     received(&mut switch);
     assert_eq!(log.lock().calls, ["attach", "hand over"]);
 
-    // Two events with input after them, and one without.
+    // Two events with input after them, and one without input.
     log.lock().events = vec![packet_in(2), packet_in(3)];
     log.lock().has_passed = true;
     switch.write_all(&packet_in(4)).unwrap();
@@ -345,7 +345,7 @@ fn handlers_see_events_before_later_messages() {
     bench.shards[0].serve(key, EventFlags::IN);
     assert_eq!(seen.lock()[3..], [("settled", 5)]);
 
-    // Also if the connection is reclaimed only to send something, or because time has passed.
+    // Events are also handled if the connection is reclaimed to send something, or because time has passed.
     log.lock().events = vec![packet_in(6)];
     bench.send(7, 60);
     assert!(bench.shards[0].handle_commands().is_continue());
@@ -357,7 +357,7 @@ fn handlers_see_events_before_later_messages() {
     told.sort_unstable();
     assert_eq!((told, closed), (vec![5, 6, 7, 60], false));
 
-    // And if the switch leaves.
+    // So they are if the switch disconnects.
     log.lock().events = vec![packet_in(8)];
     drop(switch);
     bench.shards[0].serve(key, EventFlags::IN | EventFlags::RDHUP);
@@ -380,7 +380,7 @@ fn echo_requests_answered_in_the_kernel_keep_switches_alive() {
     let before = counters.received.get();
     for _ in 0..10 {
         log.lock().done.others = 2;
-        // Nearly as long as a silent switch may be.
+        // Nearly as long as a switch may be silent.
         bench.shards[0].batch.now += Duration::from_secs(14);
         bench.shards[0].tick();
         assert!(bench.network.info(DatapathId(7)).is_some());
@@ -394,7 +394,7 @@ fn echo_requests_answered_in_the_kernel_keep_switches_alive() {
     assert!(bench.network.info(DatapathId(7)).is_none(), "it is silent");
 }
 
-/// The socket reports the end of the stream before input that the kernel half has passed has come to its queue.
+/// The socket may report the end of the stream before passed input arrives in its queue.
 #[test]
 fn the_end_of_the_stream_waits_for_passed_input() {
     let (mut bench, log, wakeup) = scripted();
