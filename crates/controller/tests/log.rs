@@ -1,4 +1,4 @@
-//! How much of a log a peer can write. One test, as the log of a process is one.
+//! The amount of log that a peer can cause. A single test, since a process has one log.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use urtica_controller::{Controller, Embedded, SwitchHandler, SwitchInfo};
 use urtica_log::{BURST, BURST_IN_SUM, INTERVAL, PER_SECOND_IN_SUM};
 use urtica_wire::{Capabilities, DatapathId, Features, List, Message, Version};
 
-/// How often something is done that fills logs.
+/// The number of repetitions of actions that cause log lines.
 const TIMES: u64 = 10_000;
 
 /// A log in memory.
@@ -46,7 +46,7 @@ struct Quiet;
 
 impl SwitchHandler for Quiet {}
 
-/// A switch's first words, and something that nobody understands.
+/// Returns a switch's first messages, and one that the controller does not understand.
 fn words(id: u64) -> Vec<u8> {
     let mut said = vec![1, 0, 0, 8, 0, 0, 0, 0];
     let features = Message::FeaturesReply(Features {
@@ -63,7 +63,7 @@ fn words(id: u64) -> Vec<u8> {
     said
 }
 
-/// A switch that joins, from a port of its own.
+/// Connects a switch from another port, which joins.
 fn join(controller: &mut Embedded, port: u64, id: u64) {
     let now = Duration::from_millis(port);
     let peer = format!("tcp:192.0.2.1:{}", 1024 + port);
@@ -72,7 +72,7 @@ fn join(controller: &mut Embedded, port: u64, id: u64) {
     controller.poll(now);
 }
 
-/// One that says something else than a hello, of a version that nobody speaks.
+/// Connects a peer whose first message is not a hello, and has an unknown version.
 fn be_refused(controller: &mut Embedded, port: u64) {
     let now = Duration::from_millis(port);
     let peer = format!("tcp:192.0.2.1:{}", 1024 + port);
@@ -93,26 +93,26 @@ fn peers_cannot_flood_the_log() {
         .program(|_: &SwitchInfo| Quiet)
         .embed()
         .unwrap();
-    // With one datapath id again and again: there are INFO and WARN lines.
+    // One datapath id again and again causes INFO and WARN lines.
     (0..TIMES).for_each(|port| join(&mut controller, port, 7));
-    // What a slow machine has beside the first ones.
+    // The number of further lines on a slow machine.
     let later = |started: Instant| (started.elapsed().as_secs() / INTERVAL.as_secs()) as usize;
     let lines = log.take();
     let most = 2 * (BURST as usize + later(started));
     assert!((1..=most).contains(&lines.len()), "{}", lines.len());
-    // From one address, without saying who it is.
+    // Many refused peers at one address.
     (0..TIMES).for_each(|port| be_refused(&mut controller, port));
     let lines = log.take();
     let most = BURST as usize + later(started);
     assert!((1..=most).contains(&lines.len()), "{}", lines.len());
-    // Others are told of all the same.
+    // Other switches are still logged.
     join(&mut controller, 0, 8);
     let lines = log.take();
     assert!(
         lines.iter().any(|line| line.contains("switch joined")),
         "{lines:?}"
     );
-    // With ever new ids: all have a bound together, for each level.
+    // With new ids each time, a common limit per level applies.
     (0..TIMES).for_each(|id| join(&mut controller, id, 100 + id));
     let later = started.elapsed().as_secs() as usize * PER_SECOND_IN_SUM as usize;
     let most = 2 * (BURST_IN_SUM as usize + later);

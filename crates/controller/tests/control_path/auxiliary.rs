@@ -1,4 +1,4 @@
-//! Auxiliary connections: further connections of a switch, over which it sends packet-ins and gets their replies.
+//! Auxiliary connections: further connections of a switch, on which it sends packet-ins and gets their replies.
 
 use crate::in_memory::*;
 use crate::support::*;
@@ -12,7 +12,7 @@ use urtica_wire::{
 
 const ONE: DatapathId = DatapathId(1);
 
-/// Floods packets, and tells which it is since the switch joined: a handler of its own for each connection would begin anew.
+/// Floods packets, and sends their number since the switch joined. A separate handler for each connection would restart at 0.
 struct Numbering(u32);
 
 impl SwitchHandler for Numbering {
@@ -22,7 +22,7 @@ impl SwitchHandler for Numbering {
     }
 }
 
-/// Panics at packets.
+/// Panics when it handles a packet.
 struct Broken;
 
 impl SwitchHandler for Broken {
@@ -42,7 +42,7 @@ fn auxiliary_features(switch: u64, id: u8) -> Vec<u8> {
     encode(Version::Of13, 2, &features)
 }
 
-/// Hello and features reply of an auxiliary connection.
+/// Returns the hello and features reply of an auxiliary connection.
 fn said(switch: u64, id: u8) -> Vec<u8> {
     let hello = vec![4, 0, 0, 8, 0, 0, 0, 0];
     [hello, auxiliary_features(switch, id)].concat()
@@ -52,7 +52,7 @@ fn packet() -> Vec<u8> {
     encode(Version::Of13, 0, &Message::PacketIn(packet_in(&UDP)))
 }
 
-/// The number in the only answer, which must be a packet-out.
+/// Returns the number in the only answer, which must be a packet-out.
 fn number_in(answers: &[Frame]) -> u32 {
     let [answer] = answers else {
         panic!("expected one answer, not {answers:?}");
@@ -72,7 +72,7 @@ fn numbering() -> Bench {
 }
 
 impl Bench {
-    /// An auxiliary connection that has joined; what was sent to it has been taken.
+    /// Opens an auxiliary connection, which joins; its output so far is discarded.
     fn join_auxiliary(&mut self, switch: u64, id: u8) -> ConnectionId {
         let connection = self.connect();
         self.input(connection, &said(switch, id));
@@ -87,7 +87,7 @@ impl Bench {
         number_in(&answers)
     }
 
-    /// Why this connection ends, when its bytes are handled.
+    /// Returns the reason why a connection ends when it handles these bytes.
     fn refusal(&mut self, bytes: &[u8]) -> String {
         let connection = self.connect();
         let ended = self.controller.handle_input(connection, bytes, self.now);
@@ -108,7 +108,7 @@ fn replies_use_the_connection_of_their_request() {
     let counters = network.counters(ONE).unwrap();
     assert_eq!((counters.packet_ins.get(), counters.sent.get()), (5, 5));
     assert_eq!(counters.auxiliaries.get(), 2);
-    // What is sent from elsewhere goes over the main connection.
+    // Messages from elsewhere use the main connection.
     network.send(ONE, &Message::BarrierRequest).unwrap();
     bench.poll();
     assert_eq!(bench.take(main).len(), 1);
@@ -284,13 +284,13 @@ fn ports_may_change_over_any_connection() {
     assert!(matches!(events.try_next(), Some(NetworkEvent::Port(..))));
     let info = bench.controller.network().info(ONE).unwrap();
     assert!(info.port(PortNo(9)).is_some());
-    // Its reply to the question for ports that is asked on each connection adds none.
+    // Ports are requested on each connection; the auxiliary one's reply does not add any.
     let described = port_desc(urtica_wire::MultipartFlags::empty(), &[1, 2, 3]);
     bench.input(auxiliary, &encode(Version::Of13, 4, &described));
     assert!(events.try_next().is_none());
 }
 
-/// An auxiliary connection over a socket.
+/// Opens an auxiliary connection over a socket.
 fn connect_auxiliary(running: &Running, id: u8) -> FakeSwitch {
     let mut switch = FakeSwitch::over(connect(running), Version::Of13);
     switch.send_bytes(&said(1, id));

@@ -1,5 +1,5 @@
-//! The backlog of slow switches: nothing is lost that was accepted, senders of too much get an error, and a switch
-//! that is sent much is heard nevertheless.
+//! The backlog of slow switches: accepted messages are not lost, senders of too many get an error, and a switch with a full
+//! backlog is still read from.
 
 use crate::in_memory::*;
 use crate::support::*;
@@ -14,10 +14,10 @@ use urtica_wire::{Action, DatapathId, Experimenter, Match, Message, PacketIn, Po
 
 const ONE: DatapathId = DatapathId(1);
 
-/// As many as in the example that lost 14,000 of them.
+/// As many as in an example that lost 14,000 of them.
 const MANY: u32 = 60_000;
 
-/// A message with a number and 60,000 more bytes.
+/// Returns a message with a number and 60,000 more bytes.
 fn large(number: u32) -> Message<'static> {
     Message::Experimenter(Experimenter {
         experimenter: number,
@@ -25,7 +25,7 @@ fn large(number: u32) -> Message<'static> {
     })
 }
 
-/// Sends large messages, numbered from 0, until one is refused. Returns how many were taken.
+/// Sends large messages, numbered from 0, until one is refused. Returns the number of accepted ones.
 fn send_until_busy(network: &Network) -> u32 {
     for number in 0.. {
         match network.send(ONE, &large(number)) {
@@ -46,7 +46,7 @@ fn number_of(frame: &Frame) -> Option<u32> {
     }
 }
 
-/// Adds an entry for each of these ports, as many as are taken; returns for which it was, and the error.
+/// Adds an entry for each of these ports until one is refused. Returns the ports of accepted entries, and the error.
 fn install(network: &Network, ports: Range<u32>) -> (Range<u32>, Option<RequestError>) {
     for port in ports.clone() {
         if let Err(error) = install_one(network, port) {
@@ -62,7 +62,7 @@ fn install_one(network: &Network, port: u32) -> Result<(), RequestError> {
     network.install(ONE, match_, &to_two, EntryOptions::PERMANENT)
 }
 
-/// The port of an entry that is added.
+/// Returns the ingress port of an added entry.
 fn port_of(frame: &Frame) -> Option<u32> {
     match frame.message() {
         Message::FlowMod(entry) => entry.match_.get(urtica_wire::OxmField::InPort),
@@ -71,7 +71,7 @@ fn port_of(frame: &Frame) -> Option<u32> {
     .map(|(port, _)| port as u32)
 }
 
-/// Has a switch take what waits for it, a little at a time, until nothing is left. Returns what it got.
+/// Removes a switch's output little by little, until none is left. Returns the messages.
 fn take_slowly(bench: &mut Bench, switch: ConnectionId) -> Vec<Frame> {
     let mut bytes = Vec::new();
     loop {
@@ -85,7 +85,7 @@ fn take_slowly(bench: &mut Bench, switch: ConnectionId) -> Vec<Frame> {
     }
 }
 
-/// A program that sends 60 MB to the first switch, waiting for it, and tells when it is done.
+/// Returns a program that sends 60 MB to the first switch, waiting for space, and records when it is done.
 fn bulk_sender(recorder: Recorder) -> impl urtica_controller::Program {
     Beside(move |background: &Background| {
         let (recorder, own) = (recorder.clone(), background.clone());
@@ -132,7 +132,7 @@ fn waiting_senders_learn_of_disconnections() {
     drop(switch);
     let told = record.next();
     let [left, gone] = [RequestError::Disconnected, RequestError::UnknownSwitch(ONE)];
-    // The second where it was about to send.
+    // The second error if the sender was about to send.
     assert!(
         [left, gone]
             .map(|error| format!("sender: {error}"))
@@ -212,7 +212,7 @@ fn batches_are_accepted_whole_or_refused() {
     network.send_all(ONE, &many[..2]).unwrap();
 }
 
-/// Adds entries to switch 1 for whatever comes from others; tells how many were taken.
+/// Adds entries to switch 1 for packets from other switches, and records the number of accepted ones.
 struct Filler(Recorder);
 
 impl SwitchHandler for Filler {
@@ -239,7 +239,7 @@ fn handlers_get_an_error_for_full_queues_of_other_switches() {
     assert_eq!(record.next(), format!("handler: {got} Some({busy:?})"));
 }
 
-/// A switch with a full backlog of messages from elsewhere, its output full, too.
+/// Returns a switch with a full backlog of messages from elsewhere, and a full output.
 fn overfull(bench: &mut Bench) -> (ConnectionId, u32) {
     let switch = bench.join(Version::Of10, 1);
     let taken = send_until_busy(bench.controller.network());
@@ -264,7 +264,7 @@ fn replies_follow_queued_messages_and_pause_reading() {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Hub));
     let (switch, taken) = overfull(&mut bench);
     let mut got = bench.take_bytes(switch);
-    // There is room in the output now, but what waits has not been brought there.
+    // The output has space now, but the waiting messages have not been moved there.
     bench.packet_in(switch, Version::Of10);
     assert!(!bench.controller.wants_input(switch), "a reply waits");
     bench.packet_in(switch, Version::Of10);
@@ -312,7 +312,7 @@ fn slow_readers_stay_connected_and_non_readers_do_not() {
     }
 }
 
-/// As one whose agent hangs, for as long as its system has room for what comes.
+/// Such as a switch whose agent hangs, while its system still accepts input.
 #[test]
 fn sent_messages_do_not_keep_silent_switches_alive() {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Quiet));

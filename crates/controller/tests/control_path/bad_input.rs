@@ -1,4 +1,4 @@
-//! What must not happen, whatever a peer sends: nobody else is disturbed, and the answer is the specification's.
+//! Bad input: other switches are not affected, and the answer is the one that the specification requires.
 
 use crate::support::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,7 +16,7 @@ fn hub(shards: usize) -> Running {
         .unwrap()
 }
 
-/// Sessions that give up soon.
+/// Returns the settings of sessions with short time-outs.
 fn impatient() -> SessionConfig {
     let mut session = SessionConfig::default();
     session.handshake_timeout = Duration::from_millis(500);
@@ -85,7 +85,7 @@ fn invalid_messages_are_refused_one_by_one() {
     running.stop().unwrap();
 }
 
-/// Messages with a length inside that is zero, or more than there is.
+/// Returns messages with an inner length that is zero or too large.
 fn with_inner_length(length: u16) -> Vec<Vec<u8>> {
     let [high, low] = length.to_be_bytes();
     let header = |message_type, length| vec![4, message_type, 0, length, 0, 0, 0, 9];
@@ -205,7 +205,7 @@ impl SwitchHandler for Verbose {
     }
 }
 
-/// Writes packet-ins until the controller takes no more; returns how many bytes that were.
+/// Writes packet-ins until the controller stops reading; returns their number.
 fn flood(switch: &FakeSwitch) -> usize {
     const LONG_ENOUGH: Timespec = Timespec {
         tv_sec: 0,
@@ -231,7 +231,7 @@ fn flood(switch: &FakeSwitch) -> usize {
     }
     switch.socket.set_nonblocking(false).unwrap();
     let rest = written.next_multiple_of(frame.len()) - written;
-    // From here on the replies are read, so that this is taken.
+    // From here on the replies are read, so that the controller reads this.
     let (mut writer, tail) = (
         switch.socket.try_clone().unwrap(),
         frame[frame.len() - rest..].to_vec(),
@@ -258,7 +258,7 @@ fn a_switch_that_never_reads_is_not_read_from() {
     });
     other.send(1, &Message::PacketIn(packet_in(&UDP)));
     assert!(matches!(other.receive().message(), Message::PacketOut(_)));
-    // Once it reads, it gets an answer to every packet.
+    // Once it reads, it gets an answer to each packet.
     for _ in 0..count {
         assert!(matches!(deaf.receive().message(), Message::PacketOut(_)));
     }
@@ -297,7 +297,7 @@ fn newer_of_two_connections_with_a_datapath_id_is_used() {
     }
 }
 
-/// Panics where the switch's number says so.
+/// Panics in the callback that the switch's number selects.
 struct Clumsy(u64);
 
 impl Clumsy {
@@ -409,7 +409,7 @@ fn endless_replies_are_dropped_beyond_a_total_length() {
         switch.send_bytes(&endless[0]);
         switch.send_bytes(&endless[1]);
     }
-    // One of the two is given up, and what it had is free for the other and for all that comes later.
+    // One of the two requests ends, and its space is free for the other and for later ones.
     assert_eq!(first.wait(DEADLINE).unwrap_err(), RequestError::TooLong);
     switch.send_bytes(&part(xids[2], MultipartFlags::empty()));
     assert_eq!(whole.wait(DEADLINE).unwrap().messages().count(), 1);

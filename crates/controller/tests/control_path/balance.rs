@@ -1,4 +1,4 @@
-//! Switches that move between shards while they are busy: nothing is lost or reordered.
+//! Switches that move between shards while they are busy: no message is lost or reordered.
 
 use crate::support::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,19 +7,19 @@ use std::thread;
 use urtica_controller::{Network, Running, SwitchInfo};
 use urtica_wire::{BufferId, DatapathId, Experimenter, Message, PacketIn, Version};
 
-/// How many packets a switch sends at once, and then awaits the answers to.
+/// The number of packets that a switch sends before it awaits the answers.
 const WINDOW: u32 = 500;
 
-/// How many messages from elsewhere may be on their way to a switch: far from what is refused.
+/// The number of messages from elsewhere that may be on their way to a switch, far below the limit.
 const IN_FLIGHT: u32 = 1000;
 
-/// What the two sides of one switch know of each other.
+/// The state shared by a switch and the sender of messages to it.
 #[derive(Default)]
 struct Load {
     is_over: AtomicBool,
-    /// How many messages from elsewhere have arrived, in order.
+    /// The number of messages from elsewhere that have arrived, in order.
     arrived: AtomicU32,
-    /// How many there were in all, once there will be no more.
+    /// The total number of these messages, once no more are sent.
     sent: OnceLock<u32>,
 }
 
@@ -28,7 +28,7 @@ impl Load {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Sends packets and checks the answers until the end; then awaits what else was sent to the switch.
+    /// Sends packets and checks the answers until the end; then awaits the remaining messages from elsewhere.
     fn keep_busy(&self, switch: &mut FakeSwitch) {
         let (mut number, mut answered) = (0, 0);
         while !self.is_over() {
@@ -90,7 +90,7 @@ impl Load {
     }
 }
 
-/// A packet that the switch keeps under this number, which its answer names.
+/// Returns a packet that the switch has buffered under this number, which the answer contains.
 fn numbered(number: u32) -> Message<'static> {
     Message::PacketIn(PacketIn {
         buffer_id: BufferId(number),
@@ -106,7 +106,7 @@ fn departures(running: &Running) -> u64 {
 #[test]
 fn busy_switches_move_to_the_idle_shard_without_loss() {
     let running = controller(2).program(|_: &SwitchInfo| Hub).start().unwrap();
-    // Connections are distributed round robin: those with odd numbers, which are kept busy, share a shard.
+    // Connections are distributed round-robin: the busy switches, with odd numbers, share a shard.
     let switches = (0..8).map(|id| (id, FakeSwitch::join(&running, Version::Of10, id)));
     let (busy, _idle): (Vec<_>, Vec<_>) = switches.partition(|(id, _)| id % 2 == 1);
     let busy_ids: Vec<_> = busy.iter().map(|(id, _)| DatapathId(*id)).collect();
@@ -131,7 +131,7 @@ fn busy_switches_move_to_the_idle_shard_without_loss() {
         .into_iter()
         .map(|(_, worker)| worker.join().unwrap())
         .collect();
-    // The others answer no echo requests, and where this took long they have been given up.
+    // The other switches answer no echo requests, and may have been disconnected if this took long.
     let connected = |id: &DatapathId| running.network().info(*id).is_some();
     assert!(busy_ids.iter().all(connected));
     busy.iter_mut().for_each(FakeSwitch::assert_served);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use urtica_controller::{Controller, IDLE_5S, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{DatapathId, ErrorCode, Experimenter, Match, Message, PacketIn, PortNo, Version};
 
-/// Sends everything out of port 2, with an entry.
+/// Sends all packets out of port 2, with an entry.
 struct ToTwo;
 
 impl SwitchHandler for ToTwo {
@@ -81,7 +81,7 @@ fn newer_of_two_connections_with_a_datapath_id_is_used() {
         .unwrap();
     bench.poll();
     assert_eq!(bench.take(newer).len(), 1);
-    // That the older one goes does not take the newer one along.
+    // The end of the older connection does not affect the newer one.
     bench.controller.disconnect(older, bench.now);
     assert!(bench.is_connected(1));
 }
@@ -130,7 +130,7 @@ fn switches_that_do_not_read_are_not_read_from() {
     assert_eq!(counters.packet_ins.get(), u64::from(PACKETS));
 }
 
-/// Panics when it sees a packet.
+/// Panics when it handles a packet.
 struct Fragile(Recorder);
 
 impl SwitchHandler for Fragile {
@@ -172,7 +172,7 @@ fn handler_panics_end_only_their_connection() {
 fn output_is_available_until_the_connection_is_closed() {
     let mut bench = to_two();
     let switch = bench.connect();
-    // 1.1 alone, by its bitmap.
+    // A bitmap with 1.1 only.
     let hello = hex("02 00 0010 00000007  0001 0008 00000004");
     let ended = bench.controller.handle_input(switch, &hello, bench.now);
     assert!(
@@ -255,7 +255,7 @@ fn handlers_are_notified_when_it_stops_or_is_dropped() {
         }
         let pending = network.barrier(DatapathId(1)).unwrap();
         if is_dropped {
-            // Wherever it is by then.
+            // On any thread.
             std::thread::spawn(move || drop(bench)).join().unwrap();
         } else {
             bench.controller.stop();
@@ -268,7 +268,7 @@ fn handlers_are_notified_when_it_stops_or_is_dropped() {
     }
 }
 
-/// What a test does with one of its switches: says so many bytes, takes so many, and may poll.
+/// A test's use of one of its switches: sends `said` bytes, removes `taken` bytes of output, and may poll.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     switch: usize,
@@ -288,7 +288,7 @@ fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// What each of three switches is answered when they say all of `said` in these steps, and then the rest at once.
+/// Returns the output for each of three switches that send all of `said`, first in these steps and then the rest at once.
 fn conversation(said: &[u8], steps: &[Step]) -> [Vec<u8>; 3] {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Verbose(0)));
     let switches = [1, 2, 3].map(|id| bench.join(Version::Of10, id));
@@ -325,7 +325,7 @@ fn conversation(said: &[u8], steps: &[Step]) -> [Vec<u8>; 3] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// However a switch's bytes are cut, and whenever it reads, it hears the same.
+    /// A switch's output does not depend on the segments of its input, or on the times of its reads.
     #[test]
     fn output_does_not_depend_on_pieces_and_pauses(
         steps in prop::collection::vec(step(), 0..60),

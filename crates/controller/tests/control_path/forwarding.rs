@@ -1,4 +1,4 @@
-//! What a handler's calls put on the wire, in both versions.
+//! The messages that a handler's calls send, in both versions.
 
 use crate::support::*;
 use std::net::Ipv6Addr;
@@ -11,7 +11,7 @@ use urtica_wire::{
     Version,
 };
 
-/// Does one thing with each packet.
+/// Calls a function with each packet.
 struct Doing(fn(&mut Switch, &PacketIn));
 
 impl SwitchHandler for Doing {
@@ -20,7 +20,7 @@ impl SwitchHandler for Doing {
     }
 }
 
-/// A switch whose packets are dealt with in one way.
+/// A switch with a program that calls one function with each packet.
 struct Bench {
     running: Running,
     switch: FakeSwitch,
@@ -41,7 +41,7 @@ impl Bench {
         self
     }
 
-    /// The next message, whose xid must say which program sent it.
+    /// Returns the next message, whose xid must identify the program.
     fn receive(&mut self) -> Frame {
         let frame = self.switch.receive();
         assert_eq!(frame.header().xid >> 24, 1, "{frame:?}");
@@ -53,7 +53,7 @@ impl Bench {
         self.running.network().counters(DatapathId(1)).unwrap()
     }
 
-    /// Nothing more was sent.
+    /// Checks that nothing more was sent.
     fn end(mut self) {
         self.switch.assert_served();
         self.running.stop().unwrap();
@@ -106,7 +106,8 @@ fn forward_sends_the_packet_or_names_the_buffer() {
     }
 }
 
-/// The next message, which must be a flow mod for the test's packet: its buffer, and all but match and actions.
+/// Returns the buffer and the flow mod of the next message, which must be a flow mod for the test's packet; checks all but
+/// match and actions.
 fn receive_rule(bench: &mut Bench) -> (BufferId, FlowMod<'static>) {
     let frame = bench.receive();
     let Message::FlowMod(flow_mod) = frame.message() else {
@@ -139,7 +140,7 @@ fn receive_rule(bench: &mut Bench) -> (BufferId, FlowMod<'static>) {
     (flow_mod.buffer_id, rest)
 }
 
-/// What cookies of entries say that the first program has installed.
+/// The cookie bits of the first program's entries.
 const OF_PROGRAM_1: u64 = 1 << 56;
 
 #[test]
@@ -162,14 +163,14 @@ fn forward_with_rule_adds_an_entry_and_sends_the_packet() {
             flags: FlowModFlags::SEND_FLOW_REM,
             ..FlowMod::default()
         };
-        // Kept: the entry sends it on.
+        // Buffered: the entry forwards it.
         bench.packet(kept(7));
         assert_eq!(receive_rule(&mut bench), (BufferId(7), expected.clone()));
-        // Not kept: it follows.
+        // Not buffered: a packet-out follows.
         bench.packet(packet_in(&UDP));
         assert_eq!(receive_rule(&mut bench), (BufferId::NONE, expected.clone()));
         assert_packet_out(&bench.receive(), BufferId::NONE, PortNo(2), &UDP);
-        // Cut short: this one is lost, the next ones are not.
+        // Truncated: this packet is lost, but later ones are not.
         bench.packet(cut_short());
         assert_eq!(receive_rule(&mut bench), (BufferId::NONE, expected));
         bench.switch.assert_served();
@@ -196,7 +197,7 @@ fn forward_with_rule_accepts_any_match() {
     }
 }
 
-/// Sets the destination, and sends the packet out of port 2.
+/// Actions that set the destination, and send the packet out of port 2.
 const REWRITE: [Action; 2] = [
     Action::SetField(Field::Basic {
         field: OxmField::EthDst,
@@ -328,7 +329,7 @@ fn delete_is_non_strict_in_all_tables() {
     }
 }
 
-/// The cookie and mask of the next message, which is a flow mod.
+/// Returns the cookie and mask of the next message, which must be a flow mod.
 fn receive_cookie(switch: &mut FakeSwitch) -> (u64, u64) {
     let frame = switch.receive();
     match frame.message() {
@@ -424,7 +425,7 @@ fn permanent_entries_of_others_survive_in_1_0() {
     assert_eq!(again.message(), installed.message());
     assert_eq!(again.header().xid, xid, "an error is for who has deleted");
 
-    // The program has deleted its own entry: nothing is added again.
+    // The program has deleted its own entry: none is added again.
     network.delete(DatapathId(1), Match::any()).unwrap();
     bench.switch.receive();
     bench.switch.assert_served();

@@ -1,4 +1,4 @@
-//! Which handler gets which message, and in which order.
+//! The handlers that receive each message, and their order.
 
 use crate::support::*;
 use urtica_controller::{
@@ -48,7 +48,7 @@ fn asynchronous_messages_reach_all_programs_in_order() {
     for version in Version::ALL {
         let (running, record) = record(["a", "b"]);
         let mut switch = FakeSwitch::join(&running, version, 1);
-        // Asynchronous messages have xids of the switch's choice: these look like ours.
+        // The switch chooses the xids of asynchronous messages: these look like ours.
         for xid in [0, 0x0100_0001, 0xff00_0001] {
             switch.send(xid, &Message::PacketIn(packet_in(&UDP)));
             switch.send(xid, &flow_removed(0xc0));
@@ -117,7 +117,7 @@ fn switches_come_up_without_ports_if_refused_in_1_3() {
     running.stop().unwrap();
 }
 
-/// Asks a question when its switch comes up, and tells what it hears.
+/// Sends a request when its switch comes up, and records the messages that it receives.
 struct Asking(Recorder);
 
 impl SwitchHandler for Asking {
@@ -155,7 +155,7 @@ fn errors_and_replies_reach_the_program_that_caused_them() {
     );
     switch.send(xid_a, &Message::BarrierReply);
     assert_eq!(record.next(), "a: BarrierReply");
-    // Nobody's, the session's own, or awaited by nobody any more.
+    // Xids of no sender, of the session, and of a request that no caller awaits.
     for xid in [0, 1, 0xff00_0001] {
         switch.send(xid, &error(ErrorCode::BadRequestEperm));
     }
@@ -166,7 +166,8 @@ fn errors_and_replies_reach_the_program_that_caused_them() {
     running.stop().unwrap();
 }
 
-/// Sends an entry to switch 1 when it comes up, from beside the handlers, and when a packet comes, through another switch's.
+/// Sends an entry to switch 1: from a background program when the switch comes up, and from another switch's handler for a
+/// packet.
 struct Installing(Recorder);
 
 impl Program for Installing {
@@ -239,7 +240,7 @@ fn refusals_of_messages_sent_outside_handlers_are_reported() {
     }
 }
 
-/// A program with a name whose handlers panic at packet-ins, if they are to.
+/// A named program whose handlers may panic at packet-ins.
 struct Named(&'static str, bool);
 
 impl Program for Named {
@@ -260,7 +261,7 @@ impl SwitchHandler for Fragile {
     }
 }
 
-/// Returns the next event that is no arrival of a switch.
+/// Returns the next event other than a switch coming up.
 fn next_event(events: &mut Events<NetworkEvent>) -> NetworkEvent {
     let mut found = None;
     eventually("an event is there", || {
@@ -333,7 +334,7 @@ fn experimenter_messages_reach_all_programs_with_any_xid() {
     running.stop().unwrap();
 }
 
-/// Keeps packets of other than minimal length to itself.
+/// Consumes packets that are longer than the minimum.
 struct Greedy(Recorder);
 
 impl SwitchHandler for Greedy {
@@ -421,7 +422,7 @@ fn each_switch_has_a_handler_of_its_own() {
     running.stop().unwrap();
 }
 
-/// Panics when it is dropped, and beside that tells what it sees.
+/// Records what it handles, and panics when it is dropped.
 struct Grudging(Recorder);
 
 impl SwitchHandler for Grudging {
@@ -457,17 +458,17 @@ fn panics_in_drop_affect_no_other_handler() {
     for name in ["1", "2"] {
         assert_eq!(record.next(), format!("{name}: down 0000000000000002"));
     }
-    // One of whose programs makes no handler, after another has made one.
+    // The second program creates no handler for this switch, after the first has.
     let mut refused = FakeSwitch::start(connect(&running), Version::Of10, 3);
     assert!(refused.try_receive().is_none());
     assert_eq!(record.next(), "1: down 0000000000000003");
-    // The shard goes on: it serves the switches that were there, and new ones.
+    // The shard keeps running: it serves connected switches and new ones.
     lasting.assert_served();
     FakeSwitch::join(&running, Version::Of10, 4).assert_served();
     assert!(network.info(DatapathId(2)).is_none());
     assert!(running.failure().is_none());
     running.stop().unwrap();
-    // Two for each of three switches that have joined; one, and that which made none, for the other.
+    // Two for each of the three switches that have joined. For the other, one handler, and the program that created none.
     let panics: u64 = network
         .shard_counters()
         .map(|shard| shard.panics.get())

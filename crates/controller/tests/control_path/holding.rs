@@ -1,4 +1,4 @@
-//! Connections that outlive their controller: what handlers and switches see of it.
+//! Connections that outlive their controller, as handlers and switches see them.
 
 use crate::support::*;
 use socket2::Socket;
@@ -16,7 +16,7 @@ use urtica_wire::{
 
 const LONG: Duration = Duration::from_secs(600);
 
-/// A holder on a thread, where a process would be.
+/// A holder on a thread instead of in a process.
 struct Room {
     folder: tempfile::TempDir,
     holder: JoinHandle<std::io::Result<usize>>,
@@ -48,7 +48,7 @@ impl Room {
         self.folder.path().join("of.sock")
     }
 
-    /// The holder ends.
+    /// Waits for the holder to end.
     fn end(self) {
         self.holder.join().unwrap().unwrap();
     }
@@ -60,7 +60,7 @@ fn recording(room: &Room) -> (Running, Record) {
     (room.start(program), record)
 }
 
-/// Takes what a resumed session asks a switch, and answers with ports 1 and 2.
+/// Receives a resumed session's request for ports, and answers with ports 1 and 2.
 fn describe_ports_again(switch: &mut FakeSwitch) {
     let request = switch.receive();
     match switch.version {
@@ -86,7 +86,7 @@ fn handovers_create_new_handlers_and_send_one_request() {
         assert_eq!(record.next(), "p: up, 3 ports");
         first.leave().unwrap();
         assert_eq!(record.next(), "p: down 0000000000000001");
-        // Meanwhile.
+        // Sent while no program runs.
         switch.send(0, &Message::PacketIn(packet_in(&UDP)));
 
         let (second, record) = recording(&room);
@@ -97,7 +97,7 @@ fn handovers_create_new_handlers_and_send_one_request() {
         describe_ports_again(&mut switch);
         assert_eq!(record.next(), format!("p: up, {ports} ports"));
         switch.assert_served();
-        // Others come to the same place.
+        // Other switches connect to the same address.
         let mut other = FakeSwitch::join(&second, version, 2);
         assert_eq!(record.next(), "p: up, 3 ports");
         other.assert_served();
@@ -121,7 +121,7 @@ fn xids_continue_after_a_handover() {
     second.stop().unwrap();
 }
 
-/// A connection whose handshake an end of its program has cut goes on with it, whatever step it had come to.
+/// A handshake that the end of its program interrupts continues, at any step.
 #[test]
 fn handshakes_continue_with_the_next_program() {
     let room = Room::new();
@@ -152,7 +152,7 @@ fn handshakes_continue_with_the_next_program() {
     second.stop().unwrap();
 }
 
-/// The beginning of a message stays in the socket's queue, which is not looked at again and again.
+/// The start of a message stays in the socket's queue, which is not read repeatedly.
 #[test]
 fn partial_messages_cause_no_busy_reading() {
     let room = Room::new();
@@ -175,14 +175,14 @@ fn partial_messages_cause_no_busy_reading() {
         switch.send_bytes(&packet[cut..]);
         assert!(matches!(switch.receive().message(), Message::PacketOut(_)));
     }
-    // Its rest never comes.
+    // The rest of the message never arrives.
     switch.send_bytes(&packet[..20]);
     switch.socket.shutdown(std::net::Shutdown::Write).unwrap();
     assert!(switch.try_receive().is_none());
     running.stop().unwrap();
 }
 
-/// The longest message has room in a socket's queue, also where it comes byte by byte.
+/// The longest message fits into a socket's queue, even if it arrives byte by byte.
 #[test]
 fn longest_messages_may_arrive_in_small_pieces() {
     let room = Room::new();
@@ -212,10 +212,10 @@ fn next_controllers_send_the_queue_of_slow_switches() {
             experimenter: number,
             data: &[0; 60_000],
         });
-        // Those beyond the backlog's bound are refused.
+        // Messages beyond the backlog's limit are refused.
         accepted += u32::from(network.send(DatapathId(1), &message).is_ok());
     }
-    // What was sent before a switch is asked is in its connection.
+    // Messages sent before a request are in the switch's connection.
     let counters = network.counters(DatapathId(1)).unwrap();
     eventually("the shard has them", || {
         counters.sent.get() >= u64::from(accepted)
@@ -233,7 +233,7 @@ fn next_controllers_send_the_queue_of_slow_switches() {
     second.stop().unwrap();
 }
 
-/// Background programs see switches that were taken over come up, as they see others.
+/// Background programs see switches that were taken over come up, like other switches.
 #[test]
 fn taken_over_switches_come_up() {
     let room = Room::new();
@@ -259,7 +259,7 @@ fn taken_over_switches_come_up() {
     second.stop().unwrap();
 }
 
-/// The role that the next 1.3 question is for, and the answer to it.
+/// Returns the role of the next 1.3 role request, and answers it with `role`.
 fn give_role(switch: &mut FakeSwitch, role: ControllerRole) -> ControllerRole {
     let request = switch.receive();
     let Message::RoleRequest(asked) = request.message() else {
@@ -295,7 +295,7 @@ fn kept_roles_and_other_wanted_roles_are_handed_over() {
     switch.assert_served();
     first.leave().unwrap();
 
-    // The same role is kept without a question, so that packet-ins are answered at once.
+    // An unchanged role is kept without a request, so that packet-ins are answered at once.
     let second = start(Role::Primary);
     switch.send(0, &Message::PacketIn(packet_in(&UDP)));
     describe_ports_again(&mut switch);
@@ -387,7 +387,7 @@ fn connections_over_unix_sockets_end_and_their_listener_stays() {
     let mut switch = FakeSwitch::start(connect(&first), Version::Of10, 1);
     first.leave().unwrap();
     assert!(switch.try_receive().is_none());
-    // It is accepted when there is somebody to accept it.
+    // It is accepted once a program accepts connections.
     let waiting = connect_to(&address);
     let second = start();
     FakeSwitch::start(waiting, Version::Of10, 1).assert_served();

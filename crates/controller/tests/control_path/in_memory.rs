@@ -1,18 +1,18 @@
-//! An embedded controller with switches that are bytes, and time that a test moves.
+//! An embedded controller whose switches are bytes, in time that a test advances.
 
 use crate::support::*;
 use std::time::Duration;
 use urtica_controller::{ConnectionId, Controller, Embedded};
 use urtica_wire::{DatapathId, Features, Message, MultipartFlags, Version, split_frame};
 
-/// Bytes as they are written in the specification: hex, with spaces anywhere.
+/// Parses bytes written as in the specification: in hex, with spaces anywhere.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<_> = text.chars().filter(|c| !c.is_whitespace()).collect();
     let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
 }
 
-/// The messages in these bytes.
+/// Splits bytes into messages.
 pub fn frames(bytes: &[u8]) -> Vec<Frame> {
     let mut rest = bytes;
     let mut frames = Vec::new();
@@ -24,7 +24,7 @@ pub fn frames(bytes: &[u8]) -> Vec<Frame> {
     frames
 }
 
-/// An embedded controller, and the time.
+/// An embedded controller with a clock.
 pub struct Bench {
     pub controller: Embedded,
     pub now: Duration,
@@ -38,18 +38,18 @@ impl Bench {
         }
     }
 
-    /// A connection over which nothing has been said.
+    /// Opens a connection without input.
     pub fn connect(&mut self) -> ConnectionId {
         self.controller.connect("a test".into(), self.now)
     }
 
-    /// A switch with this id, ports 1 to 3 and two tables that has joined; what was sent to it has been taken.
+    /// Connects a switch with this id, ports 1 to 3 and two tables, which joins. Its output so far is discarded.
     pub fn join(&mut self, version: Version, id: u64) -> ConnectionId {
         let (switch, _) = self.join_with_tables(version, id, 2);
         switch
     }
 
-    /// The same with so many tables; and what was sent to it after the features request.
+    /// Like `join`, with `tables` tables; also returns the messages sent after the features request.
     pub fn join_with_tables(
         &mut self,
         version: Version,
@@ -88,13 +88,13 @@ impl Bench {
         self.input(switch, &packet);
     }
 
-    /// Runs what has something to do; nothing may end.
+    /// Runs programs that can run; no connection may end.
     pub fn poll(&mut self) {
         let ended = self.controller.poll(self.now);
         assert!(ended.is_empty(), "{ended:?}");
     }
 
-    /// Lets time pass, at most until `end`, from one thing that is due to the next.
+    /// Lets time pass, at most until `end`, from one time-out to the next.
     pub fn run_until(&mut self, end: Duration) {
         while let Some(due) = self.controller.next_timeout().filter(|due| *due <= end) {
             self.now = self.now.max(due);
@@ -104,13 +104,13 @@ impl Bench {
         self.poll();
     }
 
-    /// The bytes for a switch since the last call.
+    /// Removes and returns a switch's output.
     pub fn take_bytes(&mut self, switch: ConnectionId) -> Vec<u8> {
         let output = self.controller.output(switch);
         output.map(std::mem::take).unwrap_or_default()
     }
 
-    /// The messages for a switch since the last call.
+    /// Removes and returns the messages in a switch's output.
     pub fn take(&mut self, switch: ConnectionId) -> Vec<Frame> {
         frames(&self.take_bytes(switch))
     }
@@ -120,7 +120,7 @@ impl Bench {
     }
 }
 
-/// What a 1.0 switch with id 1 and no ports says: hello, features reply.
+/// Returns the hello and features reply of a 1.0 switch with id 1 and no ports.
 pub fn said_by_hand() -> Vec<u8> {
     let mut said = hex("01 00 0008 00000000");
     said.extend(hex(
@@ -129,7 +129,7 @@ pub fn said_by_hand() -> Vec<u8> {
     said
 }
 
-/// A packet-in of 1.0 with [`UDP`], which the switch keeps as 7.
+/// Returns a 1.0 packet-in with [`UDP`], which the switch has in buffer 7.
 pub fn packet_in_by_hand() -> Vec<u8> {
     let mut packet = hex("01 0a 0040 00000000  00000007 002e 0001 00 00");
     packet.extend(UDP);

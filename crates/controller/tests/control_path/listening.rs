@@ -1,4 +1,4 @@
-//! Where a controller can listen, and what it says where it cannot.
+//! Addresses that a controller can listen at, and the errors for others.
 
 use crate::support::*;
 use std::os::unix::net::UnixListener;
@@ -7,7 +7,7 @@ use urtica_controller::{Controller, Error, ListenError, SwitchInfo};
 use urtica_socket::Address;
 use urtica_wire::{Message, Version};
 
-/// A name for a socket in a folder of its own, which goes with it.
+/// The path of a socket in a temporary folder, which is removed with it.
 struct Place(PathBuf);
 
 impl Place {

@@ -1,4 +1,4 @@
-//! The whole control path: a controller that listens, and switches that are sockets and a few lines; and an embedded
+//! Tests of the whole control path: a controller that listens, with switches of a socket and a few lines; and an embedded
 //! controller, whose switches are bytes.
 
 mod auxiliary;

@@ -1,4 +1,4 @@
-//! The network as code outside of handlers sees it, and handlers of other switches.
+//! The network, as used by code outside of handlers and by handlers of other switches.
 
 use crate::support::*;
 use std::thread;
@@ -185,7 +185,7 @@ fn replies_in_several_parts_are_joined() {
         assert_eq!(request.message(), port_stats_request());
         let xid = request.header().xid;
         switch.send(xid, &port_stats(MultipartFlags::MORE, 1..3));
-        // What comes in between does not mix.
+        // A message in between is not mixed with the parts.
         switch.send(0, &Message::PacketIn(packet_in(&UDP)));
         switch.send(xid, &port_stats(MultipartFlags::MORE, 3..4));
         switch.send(xid, &port_stats(MultipartFlags::empty(), 4..6));

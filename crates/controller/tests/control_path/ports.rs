@@ -1,4 +1,4 @@
-//! Ports of switches that have too many, change them without end, or do not say which they have.
+//! Ports of switches that have too many, change them endlessly, or do not describe them.
 
 use crate::in_memory::*;
 use crate::support::*;
@@ -10,13 +10,14 @@ use urtica_wire::{DatapathId, Message, MultipartFlags, PortReason, PortStatus, V
 
 const ONE: DatapathId = DatapathId(1);
 
-/// How long a handshake may take.
+/// The time-out of handshakes.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// As many ports as fit into one message.
+/// The number of ports that fit into one message.
 const PORTS_A_PART: usize = 1000;
 
-/// A controller that tells what happens, and a 1.3 switch that has not described its ports; the xid of the question.
+/// Returns a controller that records events, and a 1.3 switch that has not described its ports, with the xid of the request
+/// for them.
 fn undescribed() -> (Bench, ConnectionId, u32, Record) {
     let ([recorder], record) = recorders(["p"]);
     let program = move |_: &SwitchInfo| recorder.clone();
@@ -36,7 +37,7 @@ fn undescribed() -> (Bench, ConnectionId, u32, Record) {
     (bench, switch, xid, record)
 }
 
-/// Describes ports from `first` on, and says that there are more.
+/// Describes ports from number `first`, in a part that is not the last.
 fn describe_more(bench: &mut Bench, switch: ConnectionId, xid: u32, first: usize) {
     let numbers: Vec<_> = (first..first + PORTS_A_PART)
         .map(|port| port as u32)
@@ -71,7 +72,7 @@ fn endless_port_descriptions_are_limited_by_time_and_number() {
     let counters = bench.controller.network().counters(ONE).unwrap();
     let refused = 100 * PORTS_A_PART - MAX_PORTS;
     assert_eq!(counters.ports_refused.get(), refused as u64);
-    // It may go on for ever, and nobody hears of it.
+    // Further parts cause no event, however long they continue.
     describe_more(&mut bench, switch, xid, 100 * PORTS_A_PART);
     assert!(record.is_empty());
 }
@@ -84,7 +85,7 @@ fn unanswered_port_descriptions_are_logged_and_switches_come_up() {
     let log = logged(|| pass(&mut bench, Duration::from_millis(1)));
     assert_eq!(record.next(), "p: up, 0 ports");
     assert!(log[0].contains("known_ports=0") && log[0].contains("0000000000000001"));
-    // Better late than never.
+    // A late description is used.
     let late = port_desc(MultipartFlags::empty(), &[1, 2]);
     bench.input(switch, &encode(Version::Of13, xid, &late));
     assert_eq!(record.next(), "p: port 1 Add, now [1, 2]");
@@ -133,17 +134,17 @@ fn excess_ports_are_hidden_until_one_is_removed() {
     assert!(added(record.next()));
 }
 
-/// Does nothing, so that changes cost what the controller makes of them.
+/// Does nothing, so that changes cost only the controller's own work.
 struct Idle;
 
 impl SwitchHandler for Idle {}
 
-/// 4,096 events that wait, each with a copy of so many ports, would be some 16 GiB.
+/// 4,096 waiting events, each with a copy of this number of ports, would need some 16 GiB.
 #[test]
 fn events_of_large_switches_share_their_ports() {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Idle));
     let network = bench.controller.network().clone();
-    // Nobody takes them.
+    // These events are not received.
     let mut events = network.events();
     let switch = bench.join(Version::Of13, 1);
     for number in 0..60_000 {

@@ -1,4 +1,4 @@
-//! Programs that come, go and are replaced while the controller runs.
+//! Programs that are added, removed and replaced while the controller runs.
 
 use crate::in_memory::*;
 use crate::support::*;
@@ -16,10 +16,10 @@ use urtica_wire::{
 
 const ONE: DatapathId = DatapathId(1);
 
-/// Longer than a program has to be quiet.
+/// Longer than a program must be quiet.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Forwards to a port what goes to these hosts, by entries that stay; in the background, too, where that is wanted.
+/// Forwards packets to these hosts out of a port, by permanent entries; optionally from a background program.
 #[derive(Clone)]
 struct Entries {
     hosts: Vec<u8>,
@@ -83,7 +83,7 @@ impl Program for Entries {
     }
 }
 
-/// A program that records, of some stage.
+/// A program of any stage that records events.
 struct Recording(Recorder, Stage);
 
 impl Program for Recording {
@@ -104,7 +104,7 @@ impl Program for Recording {
     }
 }
 
-/// Tells when it is dropped.
+/// Records its end.
 struct Dropped(Recorder);
 
 impl Drop for Dropped {
@@ -117,7 +117,7 @@ fn forwarding(recorder: &Recorder) -> Arc<dyn Program> {
     Arc::new(Recording(recorder.clone(), Stage::Forward))
 }
 
-/// The flow mods that were sent, as (command, host).
+/// Returns the flow mods among the sent messages, as (command, host).
 fn told(frames: &[Frame]) -> Vec<(FlowModCommand, u128)> {
     let flow_mod = |frame: &Frame| match frame.message() {
         Message::FlowMod(flow_mod) => {
@@ -131,7 +131,7 @@ fn told(frames: &[Frame]) -> Vec<(FlowModCommand, u128)> {
     told
 }
 
-/// Answers the question for a program's entries, which is among these messages: it has some for these hosts.
+/// Answers the request for a program's entries among these messages with entries for these hosts.
 fn tell_entries(
     bench: &mut Bench,
     switch: ConnectionId,
@@ -155,7 +155,7 @@ fn tell_entries(
     bench.input(switch, &bytes);
 }
 
-/// A switch's reply to the question for a program's entries, which are for these hosts.
+/// Returns a switch's reply to the request for a program's entries, with entries for these hosts.
 fn told_entries(
     version: Version,
     xid: u32,
@@ -190,7 +190,7 @@ fn told_entries(
     encode(version, xid, &reply)
 }
 
-/// Lets programs become quiet; returns what the switch is sent meanwhile.
+/// Waits until programs are quiet; returns the messages sent to the switch during that time.
 fn settle(bench: &mut Bench, switch: ConnectionId) -> Vec<Frame> {
     let mut sent = bench.take(switch);
     bench.run_until(bench.now + QUIET);
@@ -231,7 +231,7 @@ fn programs_are_added_and_removed_without_effect_on_others() {
     for expected in ["c: packet of 46 from 1", "b: packet of 46 from 1"] {
         assert_eq!(record.next(), expected);
     }
-    // A switch that joins afterwards sees the same programs.
+    // A switch that joins later sees these programs.
     bench.join(Version::Of10, 2);
     assert_eq!(
         [record.next(), record.next()],
@@ -382,7 +382,7 @@ fn packets_are_answered_while_entries_are_settled() {
     let asked = bench.take(switch);
     bench.packet_in(switch, Version::Of13);
     assert_eq!(told(&bench.take(switch)), [(FlowModCommand::Add, 9)]);
-    // The one that was just added is told, too, and stays.
+    // The entry that was just added is reported as well, and stays.
     let hosts = [(9, 2), (8, 2)];
     tell_entries(&mut bench, switch, Version::Of13, &asked, id, hosts);
     bench.packet_in(switch, Version::Of13);
@@ -459,7 +459,7 @@ fn all_shards_change_programs_without_disconnections() {
     let expected = (1..=4).map(|id| format!("a: down {id:016x}"));
     assert!(down.into_iter().eq(expected));
     for switch in &mut switches {
-        // A 1.0 switch is asked for the entries of the program that went.
+        // A 1.0 switch is asked for the entries of the removed program.
         let question = switch.receive();
         assert!(matches!(question.message(), Message::MultipartRequest(_)));
         switch.assert_served();

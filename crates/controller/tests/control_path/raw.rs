@@ -19,7 +19,7 @@ const ID: DatapathId = DatapathId(1);
 
 type React = dyn Fn(&mut RawSwitch, &[u8]) + Send + Sync;
 
-/// Tells what arrives, and does what the test says with it.
+/// Passes each frame to the test, and then to a function of the test.
 #[derive(Clone)]
 struct Raw {
     seen: Sender<Vec<u8>>,
@@ -29,7 +29,7 @@ struct Raw {
 
 struct RawPart(Raw);
 
-/// The frames that a raw program has got.
+/// The frames received by a raw program.
 struct Seen(Receiver<Vec<u8>>);
 
 impl Seen {
@@ -70,7 +70,7 @@ impl RawProgram for Raw {
 
 impl RawHandler for RawPart {
     fn frame(&mut self, switch: &mut RawSwitch, frame: &[u8]) {
-        // The test may have seen enough.
+        // The test may have ended.
         let _ = self.0.seen.send(frame.to_vec());
         (self.0.react)(switch, frame);
     }
@@ -80,7 +80,7 @@ impl RawHandler for RawPart {
     }
 }
 
-/// A frame with this type, xid and body.
+/// Returns a frame with this type, xid and body.
 fn frame(version: Version, message_type: u8, xid: u32, body: &[u8]) -> Vec<u8> {
     let length = (Header::SIZE + body.len()) as u16;
     let mut frame = vec![version.to_wire(), message_type];
@@ -94,7 +94,7 @@ fn started(raw: Raw) -> Running {
     controller(1).raw_program(raw).start().unwrap()
 }
 
-/// A switch that has sent hello and features reply, and the frames that it has sent.
+/// Returns a switch that has sent hello and features reply, and these two frames.
 fn joined(running: &Running, version: Version, id: u64) -> (FakeSwitch, Vec<Vec<u8>>) {
     let mut switch = FakeSwitch::over(connect(running), version);
     let hello = frame(version, 0, 0x55, &[]);
@@ -141,7 +141,7 @@ fn receives_every_frame_unchanged_in_order() {
         for (index, expected) in sent.iter().enumerate() {
             assert_eq!(&seen.next(), expected, "{version}, frame {index}");
         }
-        // Nothing is refused, and the session keeps the connection alive.
+        // No frame is refused, and the session keeps the connection alive.
         let reply = switch.read_frame().unwrap();
         assert_eq!(reply.0, frame(version, 3, 7, b"alive?"));
         switch.assert_served();
@@ -226,7 +226,7 @@ fn excessive_input_before_the_features_reply_is_refused() {
     running.stop().unwrap();
 }
 
-/// A service that requests a barrier when it is told to, and hides all packet-ins.
+/// A service that requests a barrier when told to, and hides all packet-ins.
 struct Service {
     network: Arc<Mutex<Option<Network>>>,
 }
@@ -272,7 +272,7 @@ fn programs_that_observe_share_a_switch_with_it() {
         },
         told,
     );
-    // Its xids are those that the service's barrier and requests from outside of handlers may have.
+    // Its xids may collide with those of the service's barrier and of requests from outside of handlers.
     let (raw, seen) = Raw::new(|switch, frame| {
         if type_and_xid(frame).0 == 10 {
             for tag in [0x01, 0xfa, 0xfe, 0xff_u32] {
@@ -300,7 +300,7 @@ fn programs_that_observe_share_a_switch_with_it() {
     switch.send(0, &Message::PacketIn(packet_in(&UDP)));
     let raws: Vec<_> = (0..4).map(|_| switch.receive().header().xid).collect();
     assert!(raws.iter().all(|xid| xid >> 24 == 0xfa), "{raws:x?}");
-    // All are answered, in another order; and the last is refused.
+    // All but the last are answered, in another order; the last is refused.
     for xid in [raws[2], services.xid, raws[0], outsides.xid, raws[1]] {
         switch.send(xid, &Message::BarrierReply);
     }

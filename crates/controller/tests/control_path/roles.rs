@@ -1,4 +1,4 @@
-//! Roles: who may write to a switch that several controllers have, and who is told that this has changed.
+//! Roles: which of several controllers may write to a switch, and how programs learn of a change.
 
 use crate::in_memory::*;
 use crate::support::*;
@@ -13,7 +13,7 @@ use urtica_wire::{
 
 const ONE: DatapathId = DatapathId(1);
 
-/// Installs an entry when the switch is up, and floods; tells of roles.
+/// Installs an entry when the switch is up, floods packets, and records roles.
 struct Installer(Recorder);
 
 impl SwitchHandler for Installer {
@@ -35,7 +35,7 @@ impl SwitchHandler for Installer {
     }
 }
 
-/// A controller that wants this role, with one switch that has said hello and its features.
+/// A controller that wants this role, with one switch that has sent its hello and features.
 struct Lab {
     bench: Bench,
     record: Record,
@@ -71,7 +71,7 @@ impl Lab {
         self.bench.input(self.switch, &features);
     }
 
-    /// One whose switch is up with the role.
+    /// Returns a lab whose switch is up with the role.
     fn up(role: Role, version: Version) -> Self {
         let mut lab = Self::new(role, version);
         if role != Role::Equal {
@@ -80,7 +80,7 @@ impl Lab {
         }
         lab.describe_ports();
         if role == Role::Equal {
-            // The entry of `switch_up`.
+            // The flow mod of `switch_up`.
             assert_eq!(lab.take_types(), [FLOW_MOD]);
         }
         lab
@@ -108,7 +108,7 @@ impl Lab {
         self.bench.input(self.switch, &reply);
     }
 
-    /// The switch answers the questions about a role, which must be all that was sent, and gives this one.
+    /// Answers the pending role requests, which must be the only messages sent, with this role.
     fn give_role(&mut self, role: Role) {
         let questions = if self.version == Version::Of13 && role != Role::Equal {
             2
@@ -125,7 +125,7 @@ impl Lab {
         }
     }
 
-    /// Takes what was sent, and notes the question for ports among it.
+    /// Removes the output, and notes the xid of the port description request in it.
     fn note_question(&mut self) {
         let sent = self.bench.take(self.switch);
         let question = sent
@@ -143,14 +143,14 @@ impl Lab {
         self.bench.poll();
     }
 
-    /// Another controller becomes the primary, which the switch tells when it is written to.
+    /// Refuses a message because another controller has become the primary.
     fn lose(&mut self) {
         let mut error = Vec::new();
         ErrorMessage::write_is_slave(self.version, 0x0100_0099, &[], &mut error).unwrap();
         self.bench.input(self.switch, &error);
     }
 
-    /// The types of the messages that were sent since the last call.
+    /// Returns the types of the messages sent since the last call.
     fn take_types(&mut self) -> Vec<u8> {
         let sent = self.bench.take(self.switch);
         let types = sent.iter().map(|frame| frame.header().message_type);
@@ -171,7 +171,7 @@ impl Lab {
 const FLOW_MOD: u8 = 14;
 const VENDOR: u8 = 4;
 
-/// The next event that is about a role.
+/// Returns the next event about a role.
 fn next_role(events: &mut Events<NetworkEvent>) -> Option<Role> {
     loop {
         match events.try_next()? {

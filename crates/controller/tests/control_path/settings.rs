@@ -1,10 +1,10 @@
-//! Settings that cannot work are refused at the start, in a sentence.
+//! Settings that cannot work are rejected at the start, with a message.
 
 use crate::support::*;
 use std::time::Duration;
 use urtica_controller::{Controller, SessionConfig, SwitchInfo};
 
-/// What the controller says, started or embedded.
+/// Returns the error of a controller, and checks that starting and embedding it fail with one error.
 fn refusal(controller: impl Fn() -> Controller) -> String {
     let started = controller()
         .start()
@@ -64,7 +64,7 @@ fn number_of_shards_is_bounded() {
     }
 }
 
-/// Background programs without handlers are started once, by whatever runs the controller, and are no program.
+/// Background programs without handlers are started once, by any kind of controller, and do not count as a program.
 #[test]
 fn background_programs_need_no_handler() {
     use std::sync::Arc;

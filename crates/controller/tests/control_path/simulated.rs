@@ -68,7 +68,7 @@ fn polled_timers_keep_their_position() {
     let mut bench = Bench::new(beside(move |background| {
         let (recorder, own) = (a.clone(), background.clone());
         background.spawn("looks around", async move {
-            // The inner timer has it looked at the outer one after the other program's was set.
+            // The inner timer causes a poll of the outer one after the other program's timer was set.
             own.timeout(ms(10), async {
                 own.sleep(ms(5)).await;
                 std::future::pending::<()>().await;
@@ -178,7 +178,7 @@ fn messages_sent_together_arrive_together() {
     let before = counters.sent.get();
     network.send_all(ONE, &messages).unwrap();
     network.send_all(ONE, &[]).unwrap();
-    // One of them cannot be sent, so none is.
+    // One of them cannot be sent, so neither is.
     let refused = network.send_all(ONE, &[numbered(9), Message::GetAsyncRequest]);
     assert!(matches!(refused, Err(RequestError::Encode(_))));
     bench.poll();
@@ -221,7 +221,7 @@ fn busy_programs_are_reported_and_others_continue() {
     assert!(record.is_empty());
 }
 
-/// Lets the other programs be polled.
+/// Yields to the other programs.
 async fn yield_now() {
     let mut has_yielded = false;
     std::future::poll_fn(|context| {
@@ -234,7 +234,7 @@ async fn yield_now() {
     .await;
 }
 
-/// Panics when it is dropped, where that is asked for, and says so in any case.
+/// Notes that it is dropped, and then panics if requested.
 struct Guard {
     is_dropped: Arc<AtomicBool>,
     panics: bool,
@@ -287,7 +287,7 @@ fn panicking_programs_are_counted_and_dropped_and_others_continue() {
     assert_eq!(bench.controller.background_counters().panics(), 2);
 }
 
-/// Futures that wait for something of the controller's: each with a guard.
+/// Spawns futures that wait for something of the controller, each with a guard.
 fn waiting(background: &Background, guards: [Guard; 5]) {
     let [on_timer, on_reply, on_event, on_nothing, never_polled] = guards;
     let own = background.clone();
@@ -320,7 +320,7 @@ fn waiting(background: &Background, guards: [Guard; 5]) {
             let _guard = never_polled;
             let _own = own;
         });
-        // The other is ready when the end comes: this one keeps the controller busy until then.
+        // The other program is ready when the end comes: this one keeps the controller busy until then.
         loop {
             yield_now().await;
         }
@@ -354,7 +354,7 @@ fn stopping_drops_every_waiting_program() {
             assert!(is_dropped.load(Ordering::Relaxed), "future {index}");
         }
         assert!(program.load(Ordering::Relaxed), "the program itself");
-        // Nobody would run what is started now.
+        // A program spawned now would never run.
         let (guard, is_dropped) = Guard::new();
         let background = late.lock().unwrap().take().unwrap();
         background.spawn("late", async move { drop(guard) });
@@ -386,7 +386,7 @@ fn equal_calls_have_equal_output() {
     assert_eq!(run(), first);
 }
 
-/// Says something to each switch, every few milliseconds.
+/// Sends a message to each switch, every few milliseconds.
 async fn chatter(background: Background, number: u32) {
     let network = background.network();
     loop {
@@ -405,7 +405,7 @@ async fn chatter(background: Background, number: u32) {
     }
 }
 
-/// What has happened since the last call.
+/// Returns the events since the last call.
 fn happened(bench: &mut Bench, events: &mut Events<NetworkEvent>) -> Vec<String> {
     bench.poll();
     let mut happened = Vec::new();
@@ -428,7 +428,7 @@ fn happened(bench: &mut Bench, events: &mut Events<NetworkEvent>) -> Vec<String>
     happened
 }
 
-/// What a future has to say at once.
+/// Returns a future's output if it is ready at once.
 fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
@@ -459,10 +459,10 @@ fn events_report_joined_changed_and_left_switches() {
     }
     let expected = ["port 4 of 2, has 4", "port 4 of 1, has 4"];
     assert_eq!(happened(&mut bench, &mut events), expected);
-    // Whoever comes late learns how things are, in order, and no more.
+    // A late subscriber receives the current state, in order, and nothing else.
     let mut late = bench.controller.network().events();
     assert_eq!(happened(&mut bench, &mut late), ["up 1 4", "up 2 4"]);
-    // A newer connection takes the place of an older one.
+    // A newer connection replaces an older one.
     bench.connect();
     let newer = bench.controller.connect("newer".into(), bench.now);
     bench.input(newer, &said_by_hand());
@@ -507,7 +507,7 @@ fn switches_come_up_once_their_ports_are_known() {
     assert!(happened(&mut bench, &mut events).is_empty());
     let mut late = bench.controller.network().events();
     assert!(happened(&mut bench, &mut late).is_empty());
-    // Nor is it gone, then.
+    // So its end is not reported either.
     bench.controller.disconnect(switch, bench.now);
     assert!(happened(&mut bench, &mut events).is_empty());
 }

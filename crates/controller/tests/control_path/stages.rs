@@ -1,4 +1,4 @@
-//! The order of programs, and the tables that their entries go to.
+//! The order of programs, and the tables of their entries.
 
 use crate::in_memory::*;
 use crate::support::*;
@@ -13,7 +13,7 @@ use urtica_wire::{
 
 const ONE: DatapathId = DatapathId(1);
 
-/// A program of some stage.
+/// A program of any stage.
 struct Staged<F>(Stage, F);
 
 impl<F, H> Program for Staged<F>
@@ -30,7 +30,7 @@ where
     }
 }
 
-/// Does everything that adds or deletes entries, once for each packet.
+/// Calls all methods that add or delete entries, once for each packet.
 struct Busy;
 
 impl SwitchHandler for Busy {
@@ -44,7 +44,7 @@ impl SwitchHandler for Busy {
     }
 }
 
-/// Lets all packets pass from the beginning, by an entry.
+/// Lets all packets pass from the start, by an entry.
 struct Open;
 
 impl SwitchHandler for Open {
@@ -53,7 +53,7 @@ impl SwitchHandler for Open {
     }
 }
 
-/// The flow mods among what was sent, as (table, command).
+/// Returns the flow mods among the messages, as (table, command).
 fn flow_mods(frames: &[Frame]) -> Vec<(u8, FlowModCommand)> {
     let flow_mod = |frame: &Frame| match frame.message() {
         Message::FlowMod(flow_mod) => Some((flow_mod.table_id, flow_mod.command)),
@@ -67,7 +67,7 @@ fn packet_outs(frames: &[Frame]) -> usize {
     frames.iter().filter(is_packet_out).count()
 }
 
-/// What is sent to a switch because of one packet.
+/// Returns the messages sent to a switch because of one packet.
 fn answers(bench: &mut Bench, switch: ConnectionId, version: Version) -> Vec<Frame> {
     bench.take(switch);
     bench.packet_in(switch, version);
@@ -142,7 +142,8 @@ fn entries_behind_a_filter_differ_only_in_the_table() {
     };
     let unguarded = rule(Controller::new());
     let mut guarded = rule(Controller::new().program(Staged(Stage::Filter, || Quiet)));
-    // The xid tells the second program, and the second table-miss entry; the cookie tells the second program.
+    // The xid identifies the second program, and counts the second table-miss entry; the cookie identifies the second
+    // program.
     guarded[4..9].copy_from_slice(&unguarded[4..9]);
     let mut expected = unguarded;
     const TABLE_ID: usize = 24;
@@ -238,7 +239,7 @@ fn a_switch_with_one_table_has_one_table_miss_entry() {
     assert_eq!(flow_mods(&told), [(0, FlowModCommand::Add)]);
 }
 
-/// Adds and deletes an entry when a switch comes up, from beside its handlers.
+/// Adds and deletes an entry from a background program when a switch comes up.
 struct Adding(Stage);
 
 impl Program for Adding {
@@ -275,7 +276,7 @@ fn a_network_writes_to_the_table_of_its_stage() {
         let switch = bench.join(Version::Of13, 1);
         let sent = bench.take(switch);
         assert_eq!(flow_mods(&sent), [(table, Add), (table, Delete)]);
-        // From elsewhere: that of the forwarding programs, unless another is asked for.
+        // Entries from elsewhere are in the forwarding programs' table, unless another stage is selected.
         let network = bench.controller.network().clone();
         network.delete(ONE, Match::any()).unwrap();
         network

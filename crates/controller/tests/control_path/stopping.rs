@@ -1,4 +1,4 @@
-//! The orderly shutdown: what waits is sent, `switch_down` is called, sockets are closed.
+//! The orderly shutdown: waiting output is sent, `switch_down` is called, sockets are closed.
 
 use crate::support::*;
 use std::sync::{Arc, Mutex, mpsc};
@@ -35,7 +35,7 @@ fn stopping_notifies_handlers_and_closes_connections() {
             .iter_mut()
             .all(|switch| switch.try_receive().is_none())
     );
-    // Nobody listens any more: the place is free.
+    // The address is free for another listener.
     let again = Controller::new()
         .listen(address)
         .shards(1)
@@ -60,7 +60,7 @@ fn dropping_stops_the_controller() {
     assert!(switch.try_receive().is_none());
 }
 
-/// Drops the controller that it runs in when a packet comes, and tells when its switch has gone.
+/// Drops the controller that it runs in when it handles a packet, and reports the end of its switch.
 struct Ending(Arc<Mutex<Option<Running>>>, mpsc::Sender<DatapathId>);
 
 impl SwitchHandler for Ending {
@@ -89,7 +89,7 @@ fn handlers_may_drop_their_controller() {
     assert!(switch.try_receive().is_none());
 }
 
-/// Answers a packet with more than sockets take at once.
+/// Answers a packet with more than a socket accepts at once.
 struct Verbose;
 
 const ANSWERS: u32 = 200;

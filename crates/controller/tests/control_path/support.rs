@@ -1,4 +1,4 @@
-//! A switch that does what the test says, a program that tells what it sees, and waiting for things to become true.
+//! Switches controlled by a test, programs that record events, and waiting for conditions.
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
@@ -19,10 +19,10 @@ use urtica_wire::{
     PacketInReason, Port, PortNo, PortStatus, Version, split_frame,
 };
 
-/// Longer than anything takes, also where the machine is busy; a test that waits this long has failed.
+/// Longer than any step needs, even on a busy machine: a test that waits this long has failed.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A controller without programs yet, at a port of the system's choice.
+/// Returns a controller without programs, at a port that the system chooses.
 pub fn controller(shards: usize) -> Controller {
     Controller::new()
         .listen("ptcp:0:127.0.0.1".parse().unwrap())
@@ -33,7 +33,7 @@ pub fn controller(shards: usize) -> Controller {
 /// Waits until `condition` holds.
 ///
 /// # Panics
-/// If it does not in time.
+/// If it does not hold in time.
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
@@ -42,7 +42,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Wakes the thread that waits.
+/// Wakes the waiting thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -51,7 +51,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The smallest executor.
+/// A minimal executor.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -63,12 +63,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A connection to where the controller listens first.
+/// Connects to the controller's first address.
 pub fn connect(running: &Running) -> Socket {
     connect_to(&running.addresses()[0])
 }
 
-/// A connection to one of the controller's addresses.
+/// Connects to one of the controller's addresses.
 pub fn connect_to(address: &Address) -> Socket {
     let target = match address {
         Address::PassiveTcp { host, port } | Address::PassiveSsl { host, port } => {
@@ -97,7 +97,7 @@ impl Frame {
         Message::decode(&self.0).unwrap().1
     }
 
-    /// The code in an error, which this must be.
+    /// Returns the error code of this message, which must be an error.
     pub fn error_code(&self) -> ErrorCode {
         match self.message() {
             Message::Error(error) => error.code,
@@ -106,7 +106,7 @@ impl Frame {
     }
 }
 
-/// So many messages a 1.0 switch has sent when it has joined: hello, features reply, and the question whether it was heard.
+/// The number of messages that a 1.0 switch has sent when it has joined: hello, features reply, and a final echo request.
 pub const WORDS_TO_JOIN: u64 = 3;
 
 /// The switch's end of a connection.
@@ -117,7 +117,7 @@ pub struct FakeSwitch {
 }
 
 impl FakeSwitch {
-    /// A switch with ports 1 to 3 that has joined; a 1.3 switch has described its ports too.
+    /// Connects a switch with ports 1 to 3, which joins; a 1.3 switch describes its ports.
     pub fn join(running: &Running, version: Version, id: u64) -> Self {
         let mut switch = Self::start(connect(running), version, id);
         if version == Version::Of13 {
@@ -127,7 +127,7 @@ impl FakeSwitch {
         switch
     }
 
-    /// Sends hello and features reply, and reads what the controller sends each switch before the question for ports.
+    /// Sends hello and features reply, and reads the controller's messages up to the port description request.
     pub fn start(socket: Socket, version: Version, id: u64) -> Self {
         let mut switch = Self::over(socket, version);
         switch.send_bytes(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
@@ -139,7 +139,7 @@ impl FakeSwitch {
         switch
     }
 
-    /// A switch that has not said a word.
+    /// Returns a switch that has sent nothing.
     pub fn over(socket: Socket, version: Version) -> Self {
         Self {
             socket,
@@ -148,7 +148,7 @@ impl FakeSwitch {
         }
     }
 
-    /// Answers the question for ports, which comes next, and takes the table-miss entry.
+    /// Answers the port description request, which must be next, and receives the table-miss entry.
     pub fn describe_ports(&mut self, ports: &[u32]) {
         let request = self.receive();
         assert!(matches!(request.message(), Message::MultipartRequest(_)));
@@ -168,13 +168,13 @@ impl FakeSwitch {
         self.socket.write_all(bytes).unwrap();
     }
 
-    /// The next message, answering probes on the way.
+    /// Returns the next message, answering probes before it.
     pub fn receive(&mut self) -> Frame {
         self.try_receive()
             .expect("a message, not the end of the connection")
     }
 
-    /// The next message, or `None` where the controller has closed the connection.
+    /// Returns the next message, answering probes before it; `None` if the controller has closed the connection.
     pub fn try_receive(&mut self) -> Option<Frame> {
         let start = Instant::now();
         loop {
@@ -183,7 +183,7 @@ impl FakeSwitch {
             match frame.message() {
                 Message::EchoRequest(data) => {
                     let reply = encode(self.version, frame.header().xid, &Message::EchoReply(data));
-                    // The controller may have gone meanwhile.
+                    // The controller may have closed the connection.
                     let _ = self.socket.write_all(&reply);
                 }
                 _ => return Some(frame),
@@ -191,7 +191,7 @@ impl FakeSwitch {
         }
     }
 
-    /// The next message as it is, or `None` where the controller has closed the connection.
+    /// Returns the next message, even if it is a probe; `None` if the controller has closed the connection.
     pub fn read_frame(&mut self) -> Option<Frame> {
         let mut buffer = [0; 16 << 10];
         loop {
@@ -211,12 +211,12 @@ impl FakeSwitch {
         }
     }
 
-    /// Reads until the controller closes the connection; returns what came before.
+    /// Reads until the controller closes the connection; returns the messages.
     pub fn read_to_end(&mut self) -> Vec<Frame> {
         std::iter::from_fn(|| self.read_frame()).collect()
     }
 
-    /// Returns when the controller has taken in all that was said. What it sends meanwhile is still to be received.
+    /// Waits until the controller has handled all messages so far. Messages received while waiting can still be received.
     fn wait_until_heard(&mut self) {
         self.send(0x78, &Message::EchoRequest(b"heard?"));
         let mut others = Vec::new();
@@ -230,7 +230,7 @@ impl FakeSwitch {
         self.received.splice(..0, others);
     }
 
-    /// Returns `true` if the controller still answers. Nothing else may be on the way.
+    /// Checks that the controller still answers. No other message may be on its way.
     pub fn assert_served(&mut self) {
         self.send(0x77, &Message::EchoRequest(b"still there?"));
         let reply = self.receive();
@@ -274,7 +274,7 @@ pub fn port_desc(flags: MultipartFlags, ports: &[u32]) -> Message<'static> {
     Message::MultipartReply(MultipartReply { flags, body })
 }
 
-/// An untagged UDP packet, Ethernet header to ports.
+/// An untagged UDP packet, from the Ethernet header to the ports.
 pub const UDP: [u8; 46] = {
     let mut frame = [0; 46];
     frame[5] = 2;
@@ -292,7 +292,7 @@ pub const UDP: [u8; 46] = {
     frame
 };
 
-/// A whole packet that came in by port 1 and was not kept.
+/// Returns a whole, unbuffered packet that arrived at port 1.
 pub fn packet_in(data: &[u8]) -> PacketIn<'_> {
     PacketIn {
         buffer_id: BufferId::NONE,
@@ -319,12 +319,12 @@ impl SwitchHandler for Hub {
     }
 }
 
-/// Does nothing at all.
+/// Does nothing.
 pub struct Quiet;
 
 impl SwitchHandler for Quiet {}
 
-/// A program that has something run beside its handlers, which do nothing.
+/// A program that spawns background programs, and whose handlers do nothing.
 pub struct Beside<F>(pub F);
 
 impl<F: Fn(&Background) + Send + Sync> Program for Beside<F> {
@@ -337,12 +337,12 @@ impl<F: Fn(&Background) + Send + Sync> Program for Beside<F> {
     }
 }
 
-/// A controller, to be embedded, whose only program is [`Beside`].
+/// Returns a controller, to be embedded, whose only program is [`Beside`].
 pub fn beside(start: impl Fn(&Background) + Send + Sync + 'static) -> Controller {
     Controller::new().program(Beside(start))
 }
 
-/// The warnings and errors that are logged on this thread while `work` is done: texts and fields.
+/// Returns the warnings and errors that this thread logs during `work`: texts and fields.
 pub fn logged(work: impl FnOnce()) -> Vec<String> {
     let log = Arc::new(Log::default());
     tracing::subscriber::with_default(Arc::clone(&log), work);
@@ -377,29 +377,29 @@ impl tracing::Subscriber for Log {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// What a [`Recorder`] has seen, in order.
+/// The events that a [`Recorder`] has recorded, in order.
 pub struct Record(Receiver<String>);
 
 impl Record {
-    /// What happened next.
+    /// Waits for the next event.
     pub fn next(&self) -> String {
         self.0.recv_timeout(DEADLINE).expect("something happens")
     }
 
-    /// Returns `true` if nothing more has happened so far.
+    /// Returns `true` if no other event has been recorded so far.
     pub fn is_empty(&self) -> bool {
         self.0.try_recv().is_err()
     }
 }
 
-/// Where the handlers of a program write to.
+/// Records the events of a program's handlers.
 #[derive(Clone)]
 pub struct Recorder {
     name: &'static str,
     sender: Sender<String>,
 }
 
-/// Names for the handlers of several programs that share a record.
+/// Creates recorders with these names, for several programs that share a record.
 pub fn recorders<const N: usize>(names: [&'static str; N]) -> ([Recorder; N], Record) {
     let (sender, receiver) = mpsc::channel();
     let recorder = |name| Recorder {
@@ -411,7 +411,7 @@ pub fn recorders<const N: usize>(names: [&'static str; N]) -> ([Recorder; N], Re
 
 impl Recorder {
     pub fn tell(&self, what: impl std::fmt::Display) {
-        // The test may have seen enough.
+        // The test may have ended.
         let _ = self.sender.send(format!("{}: {what}", self.name));
     }
 }

@@ -1,4 +1,4 @@
-//! Background programs on threads of their own.
+//! Background programs on their own threads.
 
 use crate::support::*;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ fn start(start: impl Fn(&Background) + Send + Sync + 'static) -> Running {
     controller(1).program(Beside(start)).start().unwrap()
 }
 
-/// Something that the first call takes.
+/// Returns a function that returns `value` at its first call.
 fn once<T>(value: T) -> impl Fn() -> T {
     let value = Mutex::new(Some(value));
     move || value.lock().unwrap().take().expect("asked for once")
@@ -47,7 +47,7 @@ fn programs_sleep_and_time_out() {
     running.stop().unwrap();
 }
 
-/// A waker of somebody else's, that panics.
+/// A foreign waker, which panics.
 struct Rude;
 
 impl std::task::Wake for Rude {
@@ -67,7 +67,7 @@ fn panicking_wakers_do_not_block_others() {
         assert!(rude.as_mut().poll(&mut context).is_pending());
         let (recorder, own) = (recorder.clone(), background.clone());
         background.spawn("sleeps", async move {
-            // For the same time, and so after the other.
+            // Has the same deadline, and so fires after the other.
             own.sleep_until(deadline).await;
             own.sleep(Duration::from_millis(1)).await;
             recorder.tell("slept");
@@ -79,7 +79,7 @@ fn panicking_wakers_do_not_block_others() {
     running.stop().unwrap();
 }
 
-/// Counts packets where a background program sees it.
+/// Counts packets, for a background program.
 struct Counting(Arc<AtomicU64>);
 
 impl Program for Counting {
@@ -98,7 +98,7 @@ impl SwitchHandler for Counting {
     }
 }
 
-/// Tells all switches how many packets there were, again and again, and waits until they know it.
+/// Reports the number of packets to all switches again and again, and waits until they have processed it.
 async fn report(background: Background, count: Arc<AtomicU64>) {
     let network = background.network();
     loop {
@@ -108,7 +108,7 @@ async fn report(background: Background, count: Arc<AtomicU64>) {
             data: &[],
         });
         for id in network.switches() {
-            // A switch that disconnects meanwhile gets nothing.
+            // A switch that has disconnected gets no message.
             let Ok(()) = network.send(id, &message) else {
                 continue;
             };
@@ -207,7 +207,7 @@ fn panicking_programs_are_counted_and_others_continue() {
 
 /// Blocks until the other end is dropped.
 fn block(on: &Receiver<()>) {
-    // Nothing is ever sent: this ends with an error.
+    // Nothing is ever sent: this returns an error.
     let _ = on.recv();
 }
 
@@ -236,7 +236,7 @@ fn blocking_programs_are_reported_once_and_others_continue() {
     running.stop().unwrap();
 }
 
-/// Says when it is dropped.
+/// Notes that it is dropped.
 struct Guard(Arc<AtomicBool>);
 
 impl Drop for Guard {

@@ -1,4 +1,4 @@
-//! How long packet-ins take in each program.
+//! The durations of packet-ins in each program.
 
 use crate::support::*;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use urtica_controller::{
 };
 use urtica_wire::{Message, PacketIn, Version};
 
-/// So long it takes over each packet-in.
+/// The time that it needs for each packet-in.
 const SLOW: Duration = Duration::from_millis(20);
 
 struct Slow;
@@ -20,7 +20,7 @@ impl SwitchHandler for Slow {
     }
 }
 
-/// Keeps packet-ins from later programs.
+/// Consumes packet-ins.
 struct Greedy;
 
 impl SwitchHandler for Greedy {
@@ -33,20 +33,20 @@ fn count(times: &PacketInTimes) -> u64 {
     times.iter().map(|(_, count)| count).sum()
 }
 
-/// Names and counts.
+/// Returns the names and counts of the programs.
 fn counts(network: &Network) -> Vec<(Option<String>, u64)> {
     let times = network.packet_in_times();
     let row = |times: &Arc<PacketInTimes>| (times.name().map(str::to_owned), count(times));
     times.iter().map(row).collect()
 }
 
-/// Has a switch send so many packet-ins at once.
+/// Makes a switch send `number` packet-ins at once.
 fn send_packet_ins(switch: &mut FakeSwitch, number: usize) {
     let one = encode(Version::Of10, 0, &Message::PacketIn(packet_in(&UDP)));
     switch.send_bytes(&one.repeat(number));
 }
 
-/// Waits until programs have these names and counts.
+/// Waits until the programs have these names and counts.
 fn expect_counts<const N: usize>(running: &Running, expected: [(Option<&str>, u64); N]) {
     let expected = expected.map(|(name, count)| (name.map(str::to_owned), count));
     eventually(&format!("{expected:?}"), || {
@@ -75,7 +75,7 @@ fn a_slow_program_takes_longer_than_the_one_before_it() {
     send_packet_ins(&mut switch, 3);
     expect_counts(&running, [(None, 3), (None, 3)]);
     let times = running.network().packet_in_times();
-    // The last one of a read, which stands for all of it, waited for those before it, and in the second program once more.
+    // The last packet-in of a read counts for all of it. It waited for the earlier ones, and once more in the second program.
     eventually("the second takes longer", || {
         times[1].sum() >= times[0].sum() + 3 * SLOW
     });

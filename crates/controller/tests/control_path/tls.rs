@@ -1,4 +1,4 @@
-//! Switches that connect by TLS, and what else comes to a port that speaks it.
+//! Switches that connect by TLS, and other peers at a port for TLS.
 
 use crate::pki::Pki;
 use crate::support::*;
@@ -38,12 +38,12 @@ impl TlsSwitch {
         }
     }
 
-    /// A 1.0 switch that has said who it is.
+    /// Connects a 1.0 switch, which sends its features reply.
     fn join(running: &Running, tls: &Tls, id: u64) -> Self {
         Self::connect(running, tls).joined(id, 0)
     }
 
-    /// The main connection of a 1.3 switch, or one of its auxiliary ones.
+    /// Opens the main connection of a 1.3 switch, or an auxiliary one.
     fn join_by(running: &Running, tls: &Tls, id: u64, auxiliary_id: u8) -> Self {
         let connected = Self {
             version: Version::Of13,
@@ -77,7 +77,7 @@ impl TlsSwitch {
         assert_eq!(self.stream.write(bytes).unwrap(), bytes.len());
     }
 
-    /// The next message; `None` where the controller has closed the connection.
+    /// Returns the next message; `None` if the controller has closed the connection.
     fn receive(&mut self) -> Option<Frame> {
         let mut buffer = vec![0; 64 << 10];
         loop {
@@ -134,7 +134,7 @@ fn a_switch_that_does_not_read_stalls_alone() {
     let mut stalled = TlsSwitch::join(&running, &pki.tls("s1"), 1);
     let mut other = TlsSwitch::join(&running, &pki.tls("s2"), 2);
     assert!(stalled.is_served() && other.is_served());
-    // Until the controller takes no more, since its answers are not read.
+    // Written until the controller stops reading, since its answers are not read.
     rustix::io::ioctl_fionbio(&stalled.stream, true).unwrap();
     let mut bytes = Vec::new();
     for _ in 0..1000 {
@@ -160,7 +160,7 @@ fn a_switch_that_does_not_read_stalls_alone() {
         stalls() > 0
     });
     assert!(other.is_served());
-    // It reads again, and each packet-in that it got rid of is answered.
+    // It reads again, and each packet-in that it has sent is answered.
     let whole = sent / (bytes.len() / 1000);
     rustix::io::ioctl_fionbio(&stalled.stream, false).unwrap();
     let mut answers = 0;
@@ -179,7 +179,7 @@ fn certificates_cannot_replace_other_switches() {
     let (s1, s2) = (pki.tls("s1"), pki.tls("s2"));
     let mut rightful = TlsSwitch::join(&running, &s1, 1);
     assert!(rightful.is_served());
-    // Another's certificate, a certificate that no line has, and none at all.
+    // The certificate of another switch, a certificate that is on no line, and no certificate.
     assert!(!TlsSwitch::join(&running, &s2, 1).is_served());
     assert!(!TlsSwitch::join(&running, &pki.tls("s3"), 3).is_served());
     let mut plain = connect_to(&running.addresses()[1]);
@@ -233,7 +233,7 @@ fn mute_and_plain_peers_cost_switches_nothing() {
         .map(|_| connect_to(&running.addresses()[0]))
         .collect();
     for mut socket in &mute[..500] {
-        // Half of a client's hello.
+        // An incomplete client hello.
         socket.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap();
     }
     assert!(before.is_served());
