@@ -308,8 +308,8 @@ impl Bandwidth {
         self.0.book.find(&self.0.book.key_of_pair(from, to)?)
     }
 
-    /// Why the last flow with a demand from one address to another got no bandwidth; `None` if it got some. Kept for the
-    /// 1,024 pairs of addresses that were refused last.
+    /// Returns the reason why the last flow with a demand from one address to another got no bandwidth; `None` if it got
+    /// some. Kept for the 1,024 pairs of addresses that were refused last.
     pub fn refusal(&self, from: IpAddr, to: IpAddr) -> Option<BandwidthError> {
         self.0.refusals.lock().find((from, to))
     }

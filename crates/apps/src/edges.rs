@@ -28,7 +28,7 @@
 //! ([`EdgeLearning::refused`]). A full port is cleared [`FULL_PORT_KEPT_FOR`] after its first host was learnt.
 //!
 //! **Cost.** A packet from a known host: one look-up in the flood tree, and two in the table of hosts. A host that is new or
-//! has moved: a lock, and if it moved two flow mods per switch.
+//! has moved: a lock, and two flow mods per switch if it has moved.
 //!
 //! **Thread-safety.** This program reads the table of hosts without a lock. One lock guards all changes of the table; no
 //! message is sent while it is held.

@@ -60,7 +60,7 @@ pub enum FirewallError {
         /// The reason.
         error: io::Error,
     },
-    /// The file is not a valid set of rules.
+    /// The file does not contain valid rules.
     #[error("{}: {error}", file.display())]
     Rules {
         /// The file.

@@ -140,7 +140,7 @@ impl PortBudgets {
         self.admit_from(packet.in_port(), packet.eth_dst(), switch)
     }
 
-    /// Uses no packet-in: a reference to it would force handlers to store each one in memory, also for known hosts.
+    /// Accepts no packet-in: a reference to it would force handlers to store each one in memory, even for known hosts.
     #[inline(never)]
     fn admit_from(&mut self, in_port: PortNo, eth_dst: MacAddr, switch: &Switch) -> bool {
         let Some(rate) = self.program.limit.0 else {
@@ -231,7 +231,7 @@ mod tests {
             taken.filter(|dropped| *dropped > 0).collect()
         };
         assert_eq!(logged(BURST + 100, start), [1]);
-        // By then it has its burst again.
+        // After this time it has its burst again.
         assert_eq!(logged(BURST + 5, start + EVENT_INTERVAL), [100]);
         assert_eq!(logged(5, start + EVENT_INTERVAL), []);
     }

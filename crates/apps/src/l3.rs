@@ -154,9 +154,9 @@ struct Shared {
     hosts: Hosts,
     routes: Routes,
     state: Mutex<State>,
-    /// The table of the entries on all switches: not the first one if a program filters.
+    /// The table of this program's entries on all switches, which is not the first one if a program filters.
     table_id: AtomicU8,
-    /// The kernel half, if there is one.
+    /// The kernel half, if any.
     kernel: OnceLock<Arc<dyn L3Kernel>>,
     /// The id of this program in its controller, once that has started.
     program: OnceLock<ProgramId>,
@@ -312,7 +312,8 @@ impl Shared {
         }
     }
 
-    /// Whether a host claims the address of a gateway. Hosts that believed it would send it all packets to other subnets.
+    /// Returns `true` if a host claims the address of a gateway. Hosts that believe it would send it all packets to other
+    /// subnets.
     fn claims_gateway(&self, claim: &Arp) -> bool {
         let gateway = self.config.by_address(claim.spa);
         gateway.is_some_and(|gateway| gateway.mac != claim.sha)

@@ -10,7 +10,7 @@
 //! the next one is in another neighbourhood; there are [`PROBES`] of them. Entries are never removed, only overwritten, so
 //! a search can end at the first bucket with a free slot.
 //!
-//! **When the table is full.** A new address reslots the host in its buckets that was silent longest and was not a
+//! **When the table is full.** A new address replaces the host in its buckets that was silent longest and was not a
 //! destination recently: a host that forges source addresses does not evict hosts that receive traffic.
 //!
 //! **Cost.** 16 bytes per entry; at most half of the slots are used while the table can grow.
@@ -69,7 +69,7 @@ pub struct MacTable<P = Vec<MacEntry>> {
 
 /// The memory of a table's slots.
 pub trait Slots: DerefMut<Target = [MacEntry]> {
-    /// Reslots the slots by `slots` free ones, and returns the old slots.
+    /// Replaces the slots by `slots` free ones, and returns the old slots.
     fn renew(&mut self, slots: usize) -> Vec<MacEntry>;
 
     /// Converts the caller's time `now_s` to the time of the entries' clock.
@@ -331,8 +331,8 @@ impl<P: Slots> MacTable<P> {
 
     /// Inserts an entry at the slot that a search returned.
     ///
-    /// If it reslots another entry, clears the look-up marks in the address's buckets: a host must be looked up again to
-    /// be spared the next time.
+    /// If it replaces another entry, clears the look-up marks in the address's buckets: a host must be looked up again to be
+    /// spared the next time.
     fn put(&mut self, search: Search, new: MacEntry) {
         match search {
             Search::Found(slot) => self.slots[slot] = new,

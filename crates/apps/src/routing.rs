@@ -16,9 +16,10 @@
 //! joins: it adds missing entries, changes different ones, and deletes those of no path. Entries of an earlier run of the
 //! controller stay unless a known fact contradicts them ([`inherited`]).
 //!
-//! **When a switch is slow, or refuses an entry.** Messages that cannot be sent now are made up for: as soon as the switch
-//! accepts more, and repeatedly if it refuses, its entries are requested as if it had just joined ([`late`]). A switch whose
-//! table is full gets no entries for new flows for a while; their packets are sent directly to their hosts' ports.
+//! **When a switch is slow, or refuses an entry.** Messages that cannot be sent are made up for: as soon as the switch
+//! accepts more, and repeatedly while it refuses some, its entries are requested as if it had just joined ([`late`]). A
+//! switch whose table is full gets no entries for new flows for a while; their packets are sent directly to their hosts'
+//! ports.
 //!
 //! **Bounds.** A [`FloodLimit`] on packets to single hosts that are flooded from each port, and a maximum number of flows that
 //! are charged to each port ([`shares`]).
@@ -129,7 +130,7 @@ pub struct Routing(Arc<Shared>);
 struct Shared {
     hosts: Hosts,
     routes: Routes,
-    /// An error if a setting is invalid.
+    /// The error of an invalid setting, if any.
     is_sound: Result<(), SettingError>,
     floods: FloodBudget,
     flows: Mutex<Flows>,
@@ -430,7 +431,7 @@ impl Shared {
             if flows.inherited.contains(&flow) {
                 flows.set_path(network, flow, None);
             }
-            // The share of its sender's port may be used up: that must not cost others.
+            // The share of its sender's port may be used up, which must not affect other hosts.
             return self.way_to_host(at, flow);
         };
         let next_hops = self.routes.next_hops().load();

@@ -1,11 +1,11 @@
-//! Replacements of Ryu's REST applications: programs that are controlled by requests alone.
+//! Replacements of Ryu's REST applications: programs controlled by requests.
 //!
-//! **What.** [`RestFirewall`] passes the packets that its rules allow, [`RestQos`] gives packets queues, meters and marks, and
-//! [`RestRouter`] routes between subnets. The settings of requests are stored until the controller ends, and installed again
-//! whenever a switch connects. The paths are those of `urtica-northbound`.
+//! **What.** [`RestFirewall`] passes the packets that its rules allow, [`RestQos`] assigns queues, meters and marks to
+//! packets, and [`RestRouter`] routes between subnets. The settings in requests are stored until the controller ends, and
+//! installed again whenever a switch connects. `urtica-northbound` defines the paths.
 //!
-//! **Order.** One lock guards the settings, and messages for switches are sent under it: a switch gets changes in their order. It is
-//! locked before the locks of [`Network`](urtica_controller::Network).
+//! **Lock order.** One lock guards the settings, and messages to switches are sent under it, so that a switch receives
+//! changes in their order. It precedes the locks of [`Network`](urtica_controller::Network).
 
 mod firewall;
 mod membership;

@@ -84,7 +84,7 @@ const _: () = assert!(2 * MIN_RECHECK.as_secs() >= FLOW_IDLE_S as u64);
 /// The time for which all packets from a link pass before it is checked again.
 const LINK_PASS_S: u16 = 10;
 
-/// Maximum number of started flows, and of provocations, that are remembered in the whole network.
+/// The maximum number of started flows, and of provocations, that are remembered in the whole network.
 const MAX_BEGUN: usize = 1 << 18;
 
 /// Options of the program.

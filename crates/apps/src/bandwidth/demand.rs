@@ -128,7 +128,7 @@ impl FlowKey {
         }
     }
 
-    /// The addresses of the sender and the receiver, if it is a flow of IP packets.
+    /// Returns the addresses of the sender and the receiver of a flow of IP packets.
     pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
         self.ip.map(|(src, dst, _)| (src, dst))
     }

@@ -13,7 +13,7 @@ pub(super) struct Quotas {
     pub total: usize,
     /// The maximum number of flows that start at one port.
     pub port_flows: usize,
-    /// The maximum reservation of these, in bits per second; `None` for the port's rate.
+    /// The maximum total reservation of these flows, in bits per second; `None` for the port's rate.
     pub port_bps: Option<u64>,
 }
 

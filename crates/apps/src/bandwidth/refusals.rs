@@ -1,16 +1,16 @@
-//! Why flows with a demand got no bandwidth: the latest of them, by sender and receiver.
+//! The latest reasons why flows with a demand got no bandwidth, by sender and receiver.
 
 use super::BandwidthError;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// The maximum number of pairs that are remembered.
+/// The maximum number of remembered pairs.
 const MAX_PAIRS: usize = 1024;
 
-/// The sender's and the receiver's address.
+/// The addresses of the sender and the receiver.
 pub(super) type Pair = (IpAddr, IpAddr);
 
-/// The reasons, in memory that is bounded.
+/// The latest reasons, in bounded memory.
 #[derive(Default)]
 pub(super) struct Refusals {
     by_pair: BTreeMap<Pair, (u64, BandwidthError)>,
@@ -33,7 +33,7 @@ impl Refusals {
         self.by_pair.insert(pair, (self.count, error));
     }
 
-    /// A pair's flow has bandwidth now.
+    /// Forgets the reason of a pair whose flow now has bandwidth.
     pub fn forget(&mut self, pair: Pair) {
         if let Some((number, _)) = self.by_pair.remove(&pair) {
             self.by_number.remove(&number);

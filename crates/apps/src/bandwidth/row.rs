@@ -1,4 +1,4 @@
-//! How `urtica run` knows the program, and sets it up.
+//! The program's row in the registry.
 
 use super::{Bandwidth, BandwidthArgs, BandwidthConfig};
 use crate::registry::{About, Forwards, ProgramOptions, Row, Setup};

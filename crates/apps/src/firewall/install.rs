@@ -27,10 +27,10 @@ use urtica_wire::{
     Message, SwitchConfig,
 };
 
-/// Marks the entries of rules, so that only these are deleted: `urticafw` in ASCII.
+/// Marks the entries of rules, so that only these are deleted: `uwalled` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0uwalled");
 
-/// Marks the guard entry, which sends every packet to the controller: `urticafg` in ASCII.
+/// Marks the guard entry, which sends every packet to the controller: `uguards` in ASCII.
 const GUARD_COOKIE: u64 = u64::from_be_bytes(*b"\0uguards");
 const _: () = assert!(!is_provisioned(COOKIE) && !is_provisioned(GUARD_COOKIE));
 

@@ -14,7 +14,7 @@ pub(super) struct L3Handler {
     shared: Arc<Shared>,
     /// The current second, and the number of ICMP errors in it.
     errors: (u32, u32),
-    /// The kernel half's session, if there is one.
+    /// The kernel half's session, if any.
     session: Option<Box<dyn L3Session>>,
 }
 

@@ -313,7 +313,7 @@ mod tests {
         let services = ["discovery", "hosts", "neighbour-proxy", "routes"].map(Added);
         assert_eq!(changes.iter().filter(|it| services.contains(it)).count(), 4);
         assert!(changes.contains(&Added("routing")) && changes.contains(&Removed("hub")));
-        // A named service is the one that runs already.
+        // A service that is now named is the one that runs already.
         let changes = change(&mut running, &["discovery", "routing"], &none);
         assert_eq!(changes, []);
         let changes = change(&mut running, &["routing", "elephants"], &none);

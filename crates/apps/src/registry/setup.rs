@@ -97,7 +97,7 @@ impl Setup {
         }
     }
 
-    /// Sets up a program with these settings, as its row specifies.
+    /// Sets up a program with these settings, as specified by its row.
     pub(super) fn add_row(
         &mut self,
         about: &About,

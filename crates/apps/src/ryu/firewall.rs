@@ -1,7 +1,7 @@
 //! Ryu's `rest_firewall`: each switch forwards the packets that its rules allow.
 //!
-//! **What.** A switch drops all packets until the firewall is enabled there. Then it forwards ARP and the packets that a rule allows, as a
-//! learning switch (`NORMAL`). All others are dropped, and logged while logging is on, which is the default.
+//! **What.** A switch drops all packets until its firewall is enabled. Then it forwards ARP and the packets that a rule
+//! allows, as a learning switch (`NORMAL`). All others are dropped, and logged while logging is on, which is the default.
 //!
 //! ```text
 //! priority 65535     everything       drop, while disabled
@@ -9,8 +9,8 @@
 //! priority 1..65533  rules            NORMAL, or to the controller for the log, or drop
 //! priority 0         everything else  to the controller, which drops it
 //! ```
-//! **Differences from Ryu.** A switch that reconnects gets its rules again; Ryu forgot them. If logging is off, packets without a rule are
-//! still sent to the controller, which drops them: the entry that sends them is the framework's.
+//! **Differences from Ryu.** A switch that reconnects gets its rules again, which Ryu forgot. If logging is off, packets
+//! without a rule are still sent to the controller, which drops them: the entry that sends them is the framework's.
 
 use super::membership::{Membership, replace_entries};
 use super::rules::{self, Rules, RyuRule};
@@ -31,18 +31,18 @@ const STATUS_PRIORITY: u16 = u16::MAX;
 /// The priority of the entry for ARP.
 const ARP_PRIORITY: u16 = STATUS_PRIORITY - 1;
 
-/// How much of a packet goes to the controller for its log.
+/// The number of bytes of a packet that are sent to the controller for its log.
 const LOGGED_BYTES: u16 = 128;
 
-/// The firewall that requests control, one for each switch. Clones share its state.
+/// The firewall controlled by requests, with rules for each switch. Clones share its state.
 #[derive(Clone, Default)]
 pub struct RestFirewall(Arc<Store<Guarded>>);
 
-/// Whether a switch forwards, and whether dropped packets are logged.
+/// The status of a switch's firewall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FirewallStatus {
-    /// Whether the switch forwards the allowed packets. If not, it drops all.
+    /// Whether the switch forwards the allowed packets. If `false`, it drops all packets.
     pub is_enabled: bool,
     /// Whether dropped packets are logged.
     pub logs: bool,
@@ -87,7 +87,7 @@ impl Ruled for Guarded {
     }
 }
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row = Row {
     about: About::forwarder(
         "rest_firewall",
@@ -101,13 +101,13 @@ pub(crate) static ROW: Row = Row {
 };
 
 impl RestFirewall {
-    /// The least priority of a rule, and its default.
+    /// The minimum priority of a rule, which is also the default.
     pub const MIN_PRIORITY: u16 = 1;
 
-    /// The greatest priority of a rule.
+    /// The maximum priority of a rule.
     pub const MAX_PRIORITY: u16 = ARP_PRIORITY - 1;
 
-    /// The switches that it guards, in order.
+    /// Returns the connected switches, in order.
     pub fn switches(&self) -> Vec<DatapathId> {
         self.0.switches()
     }
@@ -120,10 +120,10 @@ impl RestFirewall {
         self.0.with(id, |guarded, _| Ok(guarded.status))
     }
 
-    /// Makes a switch forward the allowed packets, or none. It does when this resolves.
+    /// Enables or disables the firewall of a switch. Resolves once the switch has confirmed that.
     ///
     /// # Errors
-    /// [`RyuError`]. Where the switch has not answered, it is told again when it connects.
+    /// [`RyuError`]. A switch that has not answered gets the setting again when it connects.
     pub async fn enable(&self, id: DatapathId, is_enabled: bool) -> Result<(), RyuError> {
         let pending = self.0.with(id, |guarded, network| {
             let message = match is_enabled {
@@ -141,10 +141,10 @@ impl RestFirewall {
         confirmed(pending).await
     }
 
-    /// Sets whether packets that a switch drops are logged.
+    /// Sets whether the packets that a switch drops are logged.
     ///
     /// # Errors
-    /// As [`RestFirewall::enable`].
+    /// Like [`RestFirewall::enable`].
     pub async fn log(&self, id: DatapathId, logs: bool) -> Result<(), RyuError> {
         let pending = self.0.with(id, |guarded, network| {
             let before = std::mem::replace(&mut guarded.status.logs, logs);
@@ -160,7 +160,7 @@ impl RestFirewall {
         confirmed(pending).await
     }
 
-    /// The VLANs for which a switch has rules, and 0.
+    /// Returns the VLANs for which a switch has rules, and 0.
     ///
     /// # Errors
     /// [`RyuError::NotConnected`].
@@ -168,7 +168,7 @@ impl RestFirewall {
         self.0.vlans(id)
     }
 
-    /// The rules of a switch, in the order in which they were made.
+    /// Returns the rules of a switch, in the order in which they were added.
     ///
     /// # Errors
     /// [`RyuError::NotConnected`].
@@ -176,8 +176,8 @@ impl RestFirewall {
         self.0.rules(id)
     }
 
-    /// Makes a rule for packets that `match_` matches, which has to name the VLAN unless that is 0. It takes the place of one with the same
-    /// match and priority. Returns its number; the switch has it then.
+    /// Adds a rule for packets that `match_` matches, which must include the VLAN unless that is 0. It replaces a rule with
+    /// an equal match and priority. Returns its number once the switch has confirmed it.
     ///
     /// # Errors
     /// [`RyuError`]. Rules that the switch refuses are not stored.
@@ -193,7 +193,7 @@ impl RestFirewall {
         store.add_rule(id, vlan_id, priority, match_, verdict).await
     }
 
-    /// Deletes the rules with this number of this VLAN; of all, where one is not named. Returns them.
+    /// Deletes the rules with this number in this VLAN; `None` selects all. Returns them.
     ///
     /// # Errors
     /// [`RyuError`].
@@ -207,13 +207,13 @@ impl RestFirewall {
     }
 }
 
-/// The entry that drops everything.
+/// Returns the entry that drops everything.
 fn stop() -> Message<'static> {
     let options = EntryOptions::PERMANENT.priority(STATUS_PRIORITY);
     Message::FlowMod(options.flow_mod())
 }
 
-/// The entry that lets ARP pass.
+/// Returns the entry that passes ARP.
 fn arp() -> Message<'static> {
     let options = EntryOptions::PERMANENT.priority(ARP_PRIORITY);
     flow_mod(
@@ -263,7 +263,7 @@ impl SwitchHandler for FirewallHandler {
     }
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        // Programs after the firewall must not forward it.
+        // Programs after the firewall must not forward the packet.
         switch.consume();
         let id = switch.datapath_id();
         let status = self.firewall.status(id);
@@ -294,12 +294,12 @@ impl SwitchHandler for FirewallHandler {
     }
 }
 
-/// Sends a switch all entries. It has none of an earlier connection then.
+/// Sends a switch all entries, which replace those of an earlier connection.
 fn install(guarded: &Guarded, switch: &mut Switch) {
     let id = switch.datapath_id();
     let rules = guarded.rules.iter();
     let entries = rules.map(|rule| guarded.entry(rule));
-    // The dropping entry first: packets may arrive at any time.
+    // The entry that drops is sent first, since packets may arrive at any time.
     let stopped = (!guarded.status.is_enabled).then(stop);
     let all = stopped.into_iter().chain([arp()]).chain(entries);
     if let Err(error) = replace_entries(switch, all) {

@@ -1,11 +1,11 @@
-//! From a switch's join until it leaves, the same for all of these programs.
+//! The time from a switch's join until it leaves, for all of these programs.
 
 use super::store::Store;
 use std::sync::Arc;
 use urtica_controller::Switch;
 use urtica_wire::{DatapathId, EncodeError, Match, Message};
 
-/// The membership of a handler's switch among the switches that requests are about.
+/// The membership of a handler's switch among the switches that requests can select.
 pub(super) struct Membership<S> {
     store: Arc<Store<S>>,
     /// The number of the connection, while it is a member.
@@ -41,10 +41,10 @@ impl<S: Default> Membership<S> {
     }
 }
 
-/// Replaces all entries that this program has in a switch: deletes them, and sends `messages`.
+/// Replaces all entries of this program in a switch: deletes them, and sends `messages`.
 ///
 /// # Errors
-/// As [`Switch::send`]; later messages are not sent.
+/// Like [`Switch::send`]; later messages are not sent.
 pub(super) fn replace_entries(
     switch: &mut Switch,
     messages: impl IntoIterator<Item = Message<'static>>,

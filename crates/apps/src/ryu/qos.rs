@@ -1,14 +1,14 @@
-//! Ryu's `rest_qos`: marks packets, meters them and gives them queues before others forward them.
+//! Ryu's `rest_qos`: marks and meters packets, and assigns queues to them, before other programs forward them.
 //!
-//! **What.** A filter: its entries are in table 0, and all packets continue to table 1, which has the entries of forwarding programs.
-//! Ryu's forwarding programs had to be changed for that; here programs use the right table automatically.
+//! **What.** A filter: its entries are in table 0, and all packets continue to table 1, which has the entries of forwarding
+//! programs. Ryu's forwarding programs had to be changed for this; here programs use the right table automatically.
 //!
-//! **Priorities.** An entry's priority is one above its rule's: the lowest is that of the entry that passes all other packets.
+//! **Priorities.** An entry's priority is one above its rule's, since the entry that passes all other packets has the lowest.
 //!
-//! **Meters.** Rules may name a meter that does not exist yet, as in Ryu's book: they are installed with it.
+//! **Meters.** As in Ryu's book, rules may use a meter that does not exist yet: they are installed with it.
 //!
-//! **Limits.** It uses existing queues and sets up none. OpenFlow 1.0 has neither meters nor a second table: such a switch gets no entries,
-//! and programs behind a filter answer each of its packets themselves.
+//! **Limits.** It uses existing queues and creates none. OpenFlow 1.0 has neither meters nor a second table: such a switch
+//! gets no entries, and programs after the filter answer each of its packets themselves.
 
 use super::membership::{Membership, replace_entries};
 use super::rules::{Rules, RyuRule};
@@ -27,24 +27,24 @@ use urtica_wire::{
 /// The table of the programs that forward.
 const NEXT_TABLE: u8 = 1;
 
-/// The priority of the entry that lets everything else pass.
+/// The priority of the entry that passes all other packets.
 const DEFAULT_PRIORITY: u16 = 1;
 
 /// The maximum number of meters of one switch.
 const MAX_METERS: usize = 4_096;
 
-/// The quality of service that requests control, one set of rules for each switch. Clones share its state.
+/// The quality of service controlled by requests, with rules for each switch. Clones share its state.
 #[derive(Clone, Default)]
 pub struct RestQos(Arc<Store<Shaped>>);
 
 /// The actions on the packets of a rule before they are forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosAction {
-    /// They get this DSCP.
+    /// The DSCP to set.
     pub mark: Option<u8>,
-    /// They pass this meter.
+    /// The meter to pass through.
     pub meter: Option<u32>,
-    /// They leave by this queue of whichever port they go to.
+    /// The queue to use at any output port.
     pub queue: Option<u32>,
 }
 
@@ -82,7 +82,7 @@ impl Ruled for Shaped {
     }
 }
 
-/// An entry that does this, and has the packets go on.
+/// Returns an entry that executes `actions` and passes packets to the next table.
 fn entry(
     match_: Match<'static>,
     options: EntryOptions,
@@ -96,13 +96,13 @@ fn entry(
     })
 }
 
-/// The entry that passes packets without a rule.
+/// Returns the entry that passes packets without a rule.
 fn default_entry() -> Message<'static> {
     let options = EntryOptions::PERMANENT.priority(DEFAULT_PRIORITY);
     entry(Match::any(), options, std::iter::empty())
 }
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row = Row {
     about: About::new(
         "rest_qos",
@@ -116,18 +116,18 @@ pub(crate) static ROW: Row = Row {
 };
 
 impl RestQos {
-    /// The least priority of a rule, and its default.
+    /// The minimum priority of a rule, which is also the default.
     pub const MIN_PRIORITY: u16 = 1;
 
-    /// The greatest priority of a rule.
+    /// The maximum priority of a rule.
     pub const MAX_PRIORITY: u16 = u16::MAX - 1;
 
-    /// The switches that have rules or may get some, in order.
+    /// Returns the connected switches, in order.
     pub fn switches(&self) -> Vec<DatapathId> {
         self.0.switches()
     }
 
-    /// The VLANs for which a switch has rules, and 0.
+    /// Returns the VLANs for which a switch has rules, and 0.
     ///
     /// # Errors
     /// [`RyuError::NotConnected`].
@@ -135,7 +135,7 @@ impl RestQos {
         self.0.vlans(id)
     }
 
-    /// The rules of a switch, in the order in which they were made.
+    /// Returns the rules of a switch, in the order in which they were added.
     ///
     /// # Errors
     /// [`RyuError::NotConnected`].
@@ -143,8 +143,9 @@ impl RestQos {
         self.0.rules(id)
     }
 
-    /// Makes a rule for packets that `match_` matches, which has to name the VLAN unless that is 0. It takes the place of one with the same
-    /// match and priority. Returns its number; the switch has it then, unless it names a meter that is not there yet.
+    /// Adds a rule for packets that `match_` matches, which must include the VLAN unless that is 0. It replaces a rule with
+    /// an equal match and priority. Returns its number once the switch has confirmed it, or has refused it for lack of the
+    /// rule's meter.
     ///
     /// # Errors
     /// [`RyuError`]. Rules that the switch refuses are not stored.
@@ -160,7 +161,7 @@ impl RestQos {
         store.add_rule(id, vlan_id, priority, match_, action).await
     }
 
-    /// Deletes the rules with this number of this VLAN; of all, where one is not named. Returns them.
+    /// Deletes the rules with this number in this VLAN; `None` selects all. Returns them.
     ///
     /// # Errors
     /// [`RyuError`].
@@ -173,7 +174,7 @@ impl RestQos {
         self.0.delete_rules(id, vlan_id, rule_id).await
     }
 
-    /// Sets up a meter, or changes it, and installs the rules that wait for it.
+    /// Adds or changes a meter, and installs the rules that wait for it.
     ///
     /// # Errors
     /// [`RyuError`]. Rules that the switch refuses are not stored.
@@ -214,7 +215,8 @@ impl RestQos {
         done
     }
 
-    /// Deletes a meter, and the rules that use it: the switch deletes their entries, too (1.3.5 section 6.4). Returns whether it was there.
+    /// Deletes a meter and the rules that use it, whose entries the switch deletes as well (1.3.5 section 6.4). Returns
+    /// whether it existed.
     ///
     /// # Errors
     /// [`RyuError`].
@@ -283,10 +285,10 @@ impl SwitchHandler for QosHandler {
     }
 }
 
-/// Sends a switch all meters and entries. It has no entries of an earlier connection then.
+/// Sends a switch all meters and entries, which replace those of an earlier connection.
 fn install(shaped: &Shaped, switch: &mut Switch) {
     let id = switch.datapath_id();
-    // The switch may have the meter of an earlier connection: deleted first, it can be added in either case.
+    // The switch may have the meter of an earlier connection. It is deleted first, so that it can be added in either case.
     let meters = shaped.meters.values().flat_map(|meter| {
         let command = |command| MeterMod {
             command,

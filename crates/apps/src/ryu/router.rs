@@ -1,14 +1,15 @@
-//! Ryu's `rest_router`: each switch is a router between the subnets that requests name, and a switch within each of them.
+//! Ryu's `rest_router`: each switch routes between the subnets that requests configure, and switches within each of them.
 //!
-//! **What.** A router has addresses, each of which is the gateway of a subnet, and static routes: for each VLAN, and for packets of
-//! any VLAN. It answers ARP requests and pings for its addresses, and learns hosts and gateways from their ARP packets. Packets to
-//! these hosts follow an entry. The first packets to other hosts wait up to two seconds for ARP; if no reply arrives, their senders
-//! receive an ICMP error. The router's MAC address in a subnet is that of the port.
+//! **What.** A router has addresses, each of which is the gateway of a subnet, and static routes: for each VLAN, and for
+//! packets of any VLAN. It answers ARP requests and pings for its addresses, and learns hosts and gateways from their ARP
+//! packets. Entries forward packets to these hosts. The first packets to other hosts wait up to two seconds for ARP; if no
+//! reply arrives, their senders receive an ICMP error. The router's MAC address in a subnet is that of the port.
 //!
-//! **Differences from Ryu.** Packets other than ARP and IPv4 are sent to the controller, which makes the switch forward them (`NORMAL`):
-//! Ryu's entry for them would replace the framework's table-miss entry.
+//! **Differences from Ryu.** Packets other than ARP and IPv4 are sent to the controller, which makes the switch forward them
+//! (`NORMAL`): Ryu's entry for them would replace the framework's table-miss entry.
 //!
-//! **Bounds.** 50 packets wait for each switch. Its hosts get 100 ICMP errors a second. `router/vlan.rs` has the others, and `router/entries.rs` the entries.
+//! **Bounds.** 50 packets wait for each switch. Its hosts get 100 ICMP errors a second. `router/vlan.rs` has the other
+//! bounds, and `router/entries.rs` the entries.
 
 mod entries;
 mod frames;
@@ -32,7 +33,7 @@ use urtica_controller::{
 use urtica_wire::{DatapathId, Ipv4Prefix, Message, PortNo};
 use vlan::VlanRouter;
 
-/// The router that requests control, one for each switch. Clones share its state.
+/// The routers controlled by requests, one for each switch. Clones share their state.
 #[derive(Clone, Default)]
 pub struct RestRouter(Arc<Store<Routed>>);
 
@@ -46,11 +47,11 @@ pub struct RouterView {
     pub routes: Vec<RouterRoute>,
 }
 
-/// The result of a deletion, by number.
+/// The outcome of a deletion, as numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deleted {
-    /// The deleted ones.
+    /// The deleted addresses or routes.
     pub ids: Vec<u16>,
     /// The addresses that were kept because the gateways of routes are in their subnets.
     pub skipped: Vec<u16>,
@@ -58,7 +59,7 @@ pub struct Deleted {
 
 /// The state of a switch.
 pub(super) struct Routed {
-    /// The routers of VLANs; 0 is that of packets of any VLAN.
+    /// The routers by VLAN; the router of VLAN 0 handles packets of any VLAN.
     vlans: BTreeMap<u16, VlanRouter>,
     waiting: Vec<Waiting>,
 }
@@ -73,7 +74,7 @@ impl Default for Routed {
 }
 
 impl Routed {
-    /// Adds an address and has the switch know of it, or leaves everything as it was.
+    /// Adds an address and sends its entries to the switch. If that fails, the address is removed again.
     fn add_address(
         &mut self,
         network: &Network,
@@ -108,7 +109,7 @@ impl Routed {
     }
 }
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row = Row {
     about: About::forwarder(
         "rest_router",
@@ -122,12 +123,12 @@ pub(crate) static ROW: Row = Row {
 };
 
 impl RestRouter {
-    /// The switches that are routers, in order.
+    /// Returns the connected switches, in order.
     pub fn switches(&self) -> Vec<DatapathId> {
         self.0.switches()
     }
 
-    /// The VLANs that a switch has routers for, and 0.
+    /// Returns the VLANs for which a switch has routers, and 0.
     ///
     /// # Errors
     /// [`RyuError::NotConnected`].
@@ -150,7 +151,7 @@ impl RestRouter {
         })
     }
 
-    /// Adds an address, the gateway of the hosts of its subnet. Returns its number; the switch has its entries then.
+    /// Adds an address, the gateway of its subnet's hosts. Returns its number once the switch has confirmed its entries.
     ///
     /// # Errors
     /// [`RyuError`]; [`RyuError::Router`] if it conflicts with existing addresses or routes.
@@ -176,11 +177,11 @@ impl RestRouter {
         Ok(added.id)
     }
 
-    /// Adds a route to a destination. Returns its number; the switch has its entry then. Packets follow it as soon as its gateway has
-    /// answered an ARP request.
+    /// Adds a route to a destination. Returns its number once the switch has confirmed its entry. Packets use it once its
+    /// gateway has answered an ARP request.
     ///
     /// # Errors
-    /// As [`RestRouter::add_address`].
+    /// Like [`RestRouter::add_address`].
     pub async fn add_route(
         &self,
         id: DatapathId,
@@ -209,7 +210,7 @@ impl RestRouter {
         Ok(route_id)
     }
 
-    /// Waits until the switch has processed the messages. If it refuses one of them, the accepted ones are undone.
+    /// Waits until the switch has processed the messages. If it refuses one of them, undoes the accepted ones.
     async fn confirmed_or_undone(
         &self,
         id: DatapathId,
@@ -241,7 +242,7 @@ impl RestRouter {
         }
     }
 
-    /// Deletes the address with this number, or all; addresses in whose subnets gateways of routes are stay.
+    /// Deletes the address with this number, or all. Addresses whose subnet contains the gateway of a route stay.
     ///
     /// # Errors
     /// [`RyuError`].
@@ -290,7 +291,7 @@ impl RestRouter {
             let Some(router) = routed.vlans.get_mut(&vlan_id) else {
                 return Ok((Deleted::default(), None));
             };
-            // If this cannot be sent, the connection is about to end or does not keep up; the deletion stays.
+            // If this cannot be sent, the connection is about to end or the send queue is full; the deletion stays.
             let (deleted, mut messages) = act(router, network);
             messages.extend(routed.close(vlan_id, network));
             Ok((deleted, Some(network.confirm(id, &messages)?)))

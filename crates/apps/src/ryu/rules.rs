@@ -1,4 +1,4 @@
-//! The rules of one switch, numbered as Ryu numbered them: for each VLAN from 1 on.
+//! The rules of one switch, numbered as in Ryu: from 1 for each VLAN.
 
 use std::collections::BTreeMap;
 use urtica_controller::{EntryOptions, ProgramId};
@@ -7,27 +7,27 @@ use urtica_wire::{FlowMod, FlowModCommand, Match};
 /// The maximum number of rules of one switch.
 pub const MAX_RULES_PER_SWITCH: usize = 10_000;
 
-/// How far the VLAN is shifted in a cookie; the rule's number is below it.
+/// The position of the VLAN in a cookie; the rule's number is below it.
 const VLAN_SHIFT: u32 = 32;
 
-/// A rule of a switch, which is one flow entry there.
+/// A rule of a switch, which has one flow entry.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RyuRule<A> {
-    /// Its number, among the rules for its VLAN.
+    /// Its number among the rules of its VLAN.
     pub id: u32,
-    /// The VLAN that it was made for, which its match names, too; 0 where none was named.
+    /// The VLAN of the request, which the match includes as well; 0 if the request had none.
     pub vlan_id: u16,
     /// Higher numbers match first.
     pub priority: u16,
-    /// The packets that it is about.
+    /// The packets to which the rule applies.
     pub match_: Match<'static>,
-    /// The action on them.
+    /// The action on these packets.
     pub action: A,
 }
 
 impl<A> RyuRule<A> {
-    /// How the entry is kept in the switch: its cookie is Ryu's, and its priority that much above the rule's.
+    /// Returns the options of the rule's entry, with Ryu's cookie and a priority `raised_by` above the rule's.
     pub(super) fn options(&self, raised_by: u16) -> EntryOptions {
         EntryOptions {
             cookie: u64::from(self.vlan_id) << VLAN_SHIFT | u64::from(self.id),
@@ -40,7 +40,7 @@ impl<A> RyuRule<A> {
     }
 }
 
-/// A delete of one entry of a program.
+/// Builds a delete of one entry of a program.
 pub(super) fn deletion(program: ProgramId, priority: u16, match_: Match<'_>) -> FlowMod<'_> {
     FlowMod {
         command: FlowModCommand::DeleteStrict,
@@ -52,17 +52,17 @@ pub(super) fn deletion(program: ProgramId, priority: u16, match_: Match<'_>) -> 
     }
 }
 
-/// There is no room for another rule.
+/// The error if the switch has too many rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the switch has {MAX_RULES_PER_SWITCH} rules already: expected fewer, so delete some first"
 )]
 pub struct Full;
 
-/// The rules of one switch, in the order in which they were made.
+/// The rules of one switch, in the order in which they were added.
 pub(super) struct Rules<A> {
     rules: Vec<RyuRule<A>>,
-    /// The last number that was given, for each VLAN that has rules, and for rules without one.
+    /// The last number used for each VLAN that has rules, and for rules without a VLAN.
     last_ids: BTreeMap<u16, u32>,
 }
 
@@ -80,12 +80,13 @@ impl<A: Clone> Rules<A> {
         self.rules.iter()
     }
 
-    /// The VLANs that a rule for all of them is made for: those that have rules, and 0.
+    /// Returns the VLANs to which a rule for all VLANs is added: those that have rules, and 0.
     pub fn vlans(&self) -> Vec<u16> {
         self.last_ids.keys().copied().collect()
     }
 
-    /// Makes a rule. One with the same match and priority goes: a switch has one entry for both. Returns the new one, and the one that goes.
+    /// Adds a rule. It replaces a rule with an equal match and priority, since a switch has one entry for both. Returns the
+    /// new rule, and the replaced one.
     pub fn add(
         &mut self,
         vlan_id: u16,
@@ -111,7 +112,8 @@ impl<A: Clone> Rules<A> {
         Ok((rule, replaced))
     }
 
-    /// A rule that was made could not be installed. The one that it replaced is back, unless another has its place by now.
+    /// Removes a rule that could not be installed. Restores the rule that it replaced, unless another has taken its place
+    /// since.
     pub fn take_back(&mut self, rule: &RyuRule<A>, replaced: Option<RyuRule<A>>) {
         let is_same = |it: &RyuRule<A>| (it.vlan_id, it.id) == (rule.vlan_id, rule.id);
         self.rules.retain(|it| !is_same(it));
@@ -126,7 +128,7 @@ impl<A: Clone> Rules<A> {
         }
     }
 
-    /// Deletes the rules with this number of this VLAN; of all, where one is not named. Returns them.
+    /// Deletes the rules with this number in this VLAN; `None` selects all. Returns them.
     pub fn delete(&mut self, vlan_id: Option<u16>, id: Option<u32>) -> Vec<RyuRule<A>> {
         let is_meant = |it: &RyuRule<A>| {
             vlan_id.is_none_or(|vlan_id| it.vlan_id == vlan_id) && id.is_none_or(|id| it.id == id)
@@ -137,17 +139,17 @@ impl<A: Clone> Rules<A> {
         deleted
     }
 
-    /// Keeps some of the rules.
+    /// Keeps the rules for which `is_kept` returns `true`.
     pub fn retain(&mut self, is_kept: impl FnMut(&RyuRule<A>) -> bool) {
         self.rules.retain(is_kept);
     }
 
-    /// Rules that were deleted could not be deleted in the switch: they are back.
+    /// Restores deleted rules whose entries could not be deleted.
     pub fn restore(&mut self, rules: Vec<RyuRule<A>>) {
         self.rules.extend(rules);
     }
 
-    /// Begins anew with 1 for VLANs that have no rules, as Ryu does after a delete.
+    /// Restarts the numbers of VLANs without rules at 1, as Ryu does after a delete.
     pub fn forget_vlans(&mut self) {
         let rules = &self.rules;
         let is_used = |vlan_id: u16| vlan_id == 0 || rules.iter().any(|it| it.vlan_id == vlan_id);
@@ -182,7 +184,7 @@ mod tests {
         assert_eq!(rules.delete(Some(2), None).len(), 3);
         rules.forget_vlans();
         assert_eq!(rules.vlans(), [0]);
-        // Numbers of a VLAN without rules begin anew; those without a VLAN go on.
+        // Numbers of a VLAN without rules restart; those of rules without a VLAN continue.
         assert_eq!(rules.add(2, 1, from_port(2), ()).unwrap().0.id, 1);
         assert_eq!(rules.add(0, 1, from_port(9), ()).unwrap().0.id, 3);
     }

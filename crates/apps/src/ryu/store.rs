@@ -1,4 +1,4 @@
-//! The state that a program keeps for switches, and the requests to them.
+//! The state that a program stores for switches, and the requests to them.
 
 use super::router::RouterError;
 use super::rules::{Full, Rules, RyuRule, deletion};
@@ -8,28 +8,28 @@ use std::time::Duration;
 use urtica_controller::{Network, PendingReply, RequestError};
 use urtica_wire::{DatapathId, EncodeError, Match, Message};
 
-/// Time limit for a switch to confirm the changes of a request.
+/// The time for a switch to confirm the changes of a request.
 const REPLY_WITHIN: Duration = Duration::from_secs(10);
 
-/// Why a request could not be carried out.
+/// The reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RyuError {
-    /// The program does not run, or no such switch has connected to it.
+    /// The program does not run, or the switch is not connected.
     #[error(
         "switch {0} is not connected, or the program does not run: expected a switch that is, and the program among those of urtica run"
     )]
     NotConnected(DatapathId),
-    /// There is no room for another rule.
+    /// The switch has too many rules.
     #[error(transparent)]
     Full(#[from] Full),
-    /// There is no room for another meter.
+    /// The switch has too many meters.
     #[error("the switch has 4,096 meters already: expected fewer, so delete some first")]
     TooManyMeters,
-    /// An address or a route does not go with those that a router has.
+    /// An address or a route conflicts with a router's others.
     #[error(transparent)]
     Router(#[from] RouterError),
-    /// The switch was not told, or has refused it.
+    /// A message could not be sent to the switch, or the switch has refused it.
     #[error(transparent)]
     Request(#[from] RequestError),
 }
@@ -40,13 +40,13 @@ impl From<EncodeError> for RyuError {
     }
 }
 
-/// The state of all switches. It stays when they disconnect.
+/// The state of all switches, which is kept when they disconnect.
 pub(super) struct Store<S>(Mutex<State<S>>);
 
 struct State<S> {
-    /// Known once the program runs.
+    /// The network, once the program runs.
     network: Option<Network>,
-    /// The switches that are connected, each with the number of its connection.
+    /// The connected switches, with the numbers of their connections.
     up: BTreeMap<DatapathId, u64>,
     connections: u64,
     states: BTreeMap<DatapathId, S>,
@@ -64,12 +64,13 @@ impl<S> Default for Store<S> {
 }
 
 impl<S: Default> Store<S> {
-    /// The program runs.
+    /// Notes that the program runs.
     pub fn start(&self, network: &Network) {
         self.0.lock().network = Some(network.with_deadline(REPLY_WITHIN));
     }
 
-    /// Notes that a switch is connected. `install` sends its stored state, before any request can change it. Returns the number of the connection.
+    /// Notes that a switch is connected. `install` sends its stored state, before any request can change it. Returns the
+    /// connection's number.
     pub fn join(&self, id: DatapathId, install: impl FnOnce(&mut S)) -> u64 {
         let mut kept = self.0.lock();
         kept.connections += 1;
@@ -82,7 +83,7 @@ impl<S: Default> Store<S> {
         connection
     }
 
-    /// A connection has ended. One that the switch has made since goes on.
+    /// Notes that a connection has ended. A newer connection of the switch continues.
     pub fn leave(&self, id: DatapathId, connection: u64) {
         let mut kept = self.0.lock();
         if kept.up.get(&id) == Some(&connection) {
@@ -90,7 +91,7 @@ impl<S: Default> Store<S> {
         }
     }
 
-    /// The connected switches.
+    /// Returns the connected switches.
     pub fn switches(&self) -> Vec<DatapathId> {
         self.0.lock().up.keys().copied().collect()
     }
@@ -115,7 +116,7 @@ impl<S: Default> Store<S> {
         }
     }
 
-    /// Changes the stored state of a switch, connected or not, if there is any: for instance after a refusal.
+    /// Changes the stored state of a switch, connected or not, if any: for instance after a refusal.
     pub fn correct(&self, id: DatapathId, act: impl FnOnce(&mut S)) {
         if let Some(state) = self.0.lock().states.get_mut(&id) {
             act(state);
@@ -123,20 +124,20 @@ impl<S: Default> Store<S> {
     }
 }
 
-/// The state of a switch that contains rules.
+/// The state of a switch with rules.
 pub(super) trait Ruled: Default {
-    /// The action of a rule.
+    /// The type of a rule's action.
     type Action: Clone;
 
-    /// How far the priority of an entry is above that of its rule.
+    /// The amount by which an entry's priority is above its rule's.
     const RAISED_BY: u16;
 
     fn rules(&mut self) -> &mut Rules<Self::Action>;
 
-    /// The entry of a rule.
+    /// Returns the entry of a rule.
     fn entry(&self, rule: &RyuRule<Self::Action>) -> Message<'static>;
 
-    /// Whether a rule is stored although the switch refuses it, because a later request may add the missing meter.
+    /// Returns whether a rule is stored although the switch refuses it, since a later request may add the missing meter.
     fn may_wait(&self, _rule: &RyuRule<Self::Action>) -> bool {
         false
     }
@@ -175,7 +176,8 @@ impl<S: Ruled> Store<S> {
         }
     }
 
-    /// Deletes the rules with this number of this VLAN; of all, where one is not named. Returns them once the switch has none of them.
+    /// Deletes the rules with this number in this VLAN; `None` selects all. Returns them once the switch has deleted their
+    /// entries.
     pub async fn delete_rules(
         &self,
         id: DatapathId,
@@ -207,12 +209,12 @@ impl<S: Ruled> Store<S> {
         Ok(deleted)
     }
 
-    /// The VLANs for which a switch has rules, and 0.
+    /// Returns the VLANs for which a switch has rules, and 0.
     pub fn vlans(&self, id: DatapathId) -> Result<Vec<u16>, RyuError> {
         self.with(id, |state, _| Ok(state.rules().vlans()))
     }
 
-    /// The rules of a switch, in the order in which they were made.
+    /// Returns the rules of a switch, in the order in which they were added.
     pub fn rules(&self, id: DatapathId) -> Result<Vec<RyuRule<S::Action>>, RyuError> {
         self.with(id, |state, _| Ok(state.rules().iter().cloned().collect()))
     }

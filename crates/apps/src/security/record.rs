@@ -151,7 +151,7 @@ impl<T: Ord> Recent<T> {
     }
 }
 
-/// Why a source is blocked.
+/// The reason why a source is blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Offence {

@@ -51,7 +51,7 @@ fn flood_budgets_are_separate_for_each_port() {
         let budget = ADMITTED - 150..=ADMITTED + 1;
         assert!(budget.contains(&received), "{apps:?}: {received}");
         assert_eq!(flood(&mut net, 2, 100), 100, "{apps:?}: another port");
-        // Known hosts are reached, from the port that has no budget left, too.
+        // Known hosts are still reached, even from the port without budget.
         flood(&mut net, 1, SENT);
         assert!(net.ping_all().unwrap().is_complete(), "{apps:?}");
     }
@@ -67,7 +67,7 @@ fn flood_limits_are_options() {
     }
 }
 
-/// Options with this limit for these programs.
+/// Returns options with this limit for these programs.
 fn limited(apps: &[&str], limit: FloodLimit) -> Options {
     let (mut options, limit) = (options(), Some(limit));
     for app in apps {
@@ -81,7 +81,7 @@ fn limited(apps: &[&str], limit: FloodLimit) -> Options {
     options
 }
 
-/// The host with this name, as switches see it.
+/// Returns the MAC address of the host with this name, as a number.
 fn mac(net: &Net, name: &str) -> u64 {
     let host = net.host(name).unwrap();
     net.host_addresses(host).unwrap().0.to_u64()
@@ -146,7 +146,7 @@ fn packets_of_unknown_senders_reach_only_known_receivers() {
     }
     assert_eq!(received(&net) - before, 4_500, "all are forwarded");
     assert_eq!(net.host_counters(h2).unwrap().for_others, 0);
-    // A second host with the address of another, whom the other one's answer shows to be alive.
+    // A second host uses the address of another host, which answers a probe and so proves to be alive.
     let frames = [frame(mac(&net, "h2"), dst, 0x88b5, b"mine")];
     let before = received(&net);
     inject(&net, "s1", 1, frames);

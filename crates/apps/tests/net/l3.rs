@@ -334,7 +334,7 @@ impl Watcher for SentTo {
     }
 }
 
-/// Like a standby router behind the same port that takes over an address.
+/// An address moves to another MAC address, as when a standby router behind the port takes over.
 #[test]
 fn traffic_follows_an_address_to_another_mac_at_the_same_port() {
     let (mut net, _) = routed("linear,3", Version::Of13);

@@ -17,14 +17,14 @@ const fn h1() -> Option<MacAddr> {
 /// Several windows.
 const SECONDS: usize = 40;
 
-/// A network in which hosts know each other.
+/// Creates a network in which hosts know each other.
 fn started() -> (Net, Security) {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     (net, security)
 }
 
-/// Packets of host 1 to `count` addresses, each of its own flow.
+/// Returns packets of host 1 to `count` addresses, each of another flow.
 fn to_addresses(count: u32) -> Vec<Vec<u8>> {
     let packets = (0..count).map(|dst| syn((1, 4_000), (1_000 + dst, 443)));
     packets.collect()
@@ -71,7 +71,7 @@ fn many_lasting_flows_are_no_flood() {
     let (mut net, security) = started();
     send_on(&mut net, &flows, 90, 4);
     assert_eq!(dropped(&security), []);
-    // Started at once, they are one.
+    // Flows that start at once are one.
     let (mut net, security) = started();
     inject(&net, "s1", 1, flows);
     net.run_for(ms(500));

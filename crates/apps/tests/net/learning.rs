@@ -15,7 +15,7 @@ use urtica_services::Discovery;
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Action, Message, PortNo, Version};
 
-/// The forms of global.
+/// The forms of `global`.
 const GLOBALS: [&str; 3] = ["global", "global-mutex", "global-stm"];
 
 fn controller(apps: &[&str]) -> Controller {

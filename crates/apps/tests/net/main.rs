@@ -1,4 +1,4 @@
-//! Apps and services together, on whole networks in simulated time.
+//! Tests of bundled programs and services together, in whole networks in simulated time.
 
 mod bandwidth;
 mod elephants;

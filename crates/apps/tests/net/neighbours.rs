@@ -1,4 +1,4 @@
-//! Hosts that claim others' addresses, while their victims communicate.
+//! Hosts that claim the addresses of other hosts, while these communicate.
 
 use crate::support::{
     APPS, frame, frames_carried, inject, ms, net_speaking, net_with, options, tagged,
@@ -27,7 +27,7 @@ fn arp_frame(src: u64, dst: u64, arp: Arp) -> Vec<u8> {
     frame(src, dst, ether_type::ARP, &payload)
 }
 
-/// A line of three whose hosts know each other. The first host's MAC address is 1, and so on.
+/// Creates a line of three switches whose hosts know each other. The first host's MAC address is 1, and so on.
 fn line() -> Net {
     let mut net = net_with("linear,3", APPS, &options());
     assert!(net.ping_all().unwrap().is_complete());
@@ -94,7 +94,7 @@ fn ip6(host: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host)
 }
 
-/// `src` tells `dst` that `address` is at `claimed`.
+/// Builds a neighbour advertisement by `src` to `dst` that `address` is at `claimed`.
 fn advertisement(src: u64, dst: u64, address: Ipv6Addr, claimed: u64) -> Vec<u8> {
     let body = Nd {
         flags: nd_flags::SOLICITED | nd_flags::OVERRIDE,
@@ -117,7 +117,7 @@ fn advertisement(src: u64, dst: u64, address: Ipv6Addr, claimed: u64) -> Vec<u8>
     frame(src, dst, ether_type::IPV6, &packet)
 }
 
-/// Sends frames in at the third host's port, and returns how many the first host's link carries.
+/// Sends frames from the third host's port, and returns the number that the first host's link carries.
 fn sent_to_the_first(net: &mut Net, frames: impl IntoIterator<Item = Vec<u8>>) -> u64 {
     let link = net.link("h1", "s1").unwrap();
     let before = frames_carried(net, link);
@@ -126,7 +126,7 @@ fn sent_to_the_first(net: &mut Net, frames: impl IntoIterator<Item = Vec<u8>>) -
     frames_carried(net, link) - before
 }
 
-/// The third host claims the second's addresses, along the entries of a flow that it has to the first.
+/// The third host claims the second's addresses, along the entries of its flow to the first.
 #[test]
 fn forged_unicast_messages_do_not_arrive() {
     let arp = arp_frame(3, 1, Arp::request(mac(1), ip(1), ip(2)).reply(mac(3)));

@@ -238,7 +238,7 @@ fn flows_over_a_lost_switch_end() {
     assert_eq!(bench.routing.flows(), 0);
 }
 
-/// The next controller's program.
+/// Restarts the controller after a while, and returns the new program.
 fn restart(net: &mut Net, version: Version) -> Routing {
     net.stop_controller();
     net.run_for(AWAY);

@@ -1,4 +1,4 @@
-//! The firewall that requests control: only packets that its rules allow pass.
+//! The firewall controlled by requests: only packets that its rules allow pass.
 
 use crate::support::{frame, inject, ms, net_speaking, options, tagged};
 use std::cell::Cell;
@@ -20,7 +20,7 @@ const S1: DatapathId = DatapathId(1);
 /// A time after which switches have reconnected.
 const BACK: Duration = ms(12_000);
 
-/// A network whose switches speak this version, and the firewall in front of it.
+/// Creates a network whose switches speak this version, and its firewall.
 fn guarded(spec: &str, version: Version) -> (Net, RestFirewall) {
     let apps = Apps::new(&["rest_firewall"], &options()).unwrap();
     let firewall = apps.services().ryu.firewall.clone();
@@ -46,7 +46,7 @@ fn pings(net: &mut Net, from: &str, to: &str) -> bool {
     net.ping(from, to).unwrap().received == 1
 }
 
-/// ICMP from one host to another.
+/// Matches ICMP from one host to another.
 fn icmp(src: u8, dst: u8) -> Match<'static> {
     Match::any()
         .eth_type(ether_type::IPV4)

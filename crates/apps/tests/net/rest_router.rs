@@ -1,4 +1,4 @@
-//! The routers that requests control: the packets that they forward, and those that they answer.
+//! The routers controlled by requests: the packets that they forward, and those that they answer.
 
 use crate::l3::in_subnets;
 use crate::rest_firewall::answer;
@@ -52,7 +52,7 @@ fn gateway(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, number, 254)
 }
 
-/// Host n is 10.0.n.n.
+/// Returns the address of host n: 10.0.n.n.
 fn host(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, number, number)
 }

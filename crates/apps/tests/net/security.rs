@@ -274,7 +274,7 @@ fn ports_with_forged_senders_are_blocked() {
     assert!(pings(&mut net, "h2", "h3"));
 }
 
-/// Frames from more hosts than a port may have.
+/// Returns frames from more hosts than a port may have.
 fn from_many() -> impl Iterator<Item = Vec<u8>> {
     (0..300).map(|number| {
         segment(
@@ -337,7 +337,7 @@ fn hosts_behind_a_switch_without_controller_are_not_blocked() {
     net.run_for(ms(1));
     keep_away(&mut net, "s1", Duration::from_secs(1));
     assert_eq!(dropped(&security), []);
-    // A port that has been down since is like any other.
+    // After it has been down, the port is like any other.
     let link = net.link("s1", "s2").unwrap();
     net.cut(link).unwrap();
     keep_away(&mut net, "s1", ms(100));

@@ -1,4 +1,4 @@
-//! Networks that run apps.
+//! Networks that run bundled programs.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -131,7 +131,7 @@ fn hosts_of_all_subnets_reach_each_other_after_random_faults() {
     }
 }
 
-/// The addresses that one host is told to be at another's MAC address.
+/// Records the addresses that a host is told are at this MAC address.
 struct Claims {
     to: HostId,
     mac: MacAddr,

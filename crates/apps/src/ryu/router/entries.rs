@@ -1,4 +1,4 @@
-//! The entries that the router of a VLAN is in a switch.
+//! The entries of a VLAN's router in a switch.
 //!
 //! Priorities and cookies are Ryu's:
 //!
@@ -31,11 +31,11 @@ const HOST_PRIORITY: u16 = 35;
 const SWITCHING_PRIORITY: u16 = 36;
 const OWN_PRIORITY: u16 = 1_037;
 
-/// How much higher priorities are with a VLAN.
+/// The amount by which a VLAN raises priorities.
 const VLAN_RAISES_BY: u16 = 1_000;
 
 impl VlanRouter {
-    /// All entries that do not depend on learnt hosts.
+    /// Returns all entries that do not depend on learnt hosts.
     pub fn entries(&self, version: Version) -> Vec<Message<'static>> {
         let addresses = self.addresses.iter();
         let addresses = addresses.flat_map(|address| self.address_entries(address));
@@ -54,7 +54,7 @@ impl VlanRouter {
         Message::FlowMod(rules::deletion(program, priority, match_))
     }
 
-    /// The entries of an address, which is one of these.
+    /// Returns the entries of one of the router's addresses.
     pub fn address_entries(&self, address: &RouterAddress) -> Vec<Message<'static>> {
         let actions = [
             Action::controller(),
@@ -72,7 +72,7 @@ impl VlanRouter {
         made.collect()
     }
 
-    /// The entry of a route with this number.
+    /// Returns the entry of the route with this number.
     pub fn route_entry_of(&self, id: u16, version: Version) -> Option<Message<'static>> {
         let route = self.routes.iter().find(|route| route.id == id)?;
         Some(self.route_entry(route, version))
@@ -91,13 +91,13 @@ impl VlanRouter {
         )
     }
 
-    /// The entry that drops packets without a route.
+    /// Returns the entry that drops packets without a route.
     pub(super) fn drop_entry(&self) -> Message<'static> {
         let (match_, priority) = self.default_place();
         entry(match_, self.options(0, priority), Vec::new())
     }
 
-    /// The entry of a host that has been heard, in the subnet of the address with this number.
+    /// Returns the entry of a learnt host, in the subnet of the address with this number.
     pub(super) fn host_entry(
         &self,
         host: Ipv4Addr,
@@ -113,7 +113,7 @@ impl VlanRouter {
         entry(match_, options, forwarding(neighbour, version))
     }
 
-    /// The match and priority of a host's entry.
+    /// Returns the match and priority of a host's entry.
     pub(super) fn host_place(&self, host: Ipv4Addr) -> (Match<'static>, u16) {
         (self.ipv4().ipv4_dst(host), self.raised(HOST_PRIORITY))
     }
@@ -132,7 +132,7 @@ impl VlanRouter {
         }
     }
 
-    /// The matches and priorities of an address' entries: to its subnet, to itself, and within its subnet.
+    /// Returns the matches and priorities of an address's entries: to its subnet, to the address, and within its subnet.
     pub(super) fn address_places(&self, address: &RouterAddress) -> [(Match<'static>, u16); 3] {
         let subnet = address.subnet;
         [
@@ -179,7 +179,7 @@ fn forwarding(neighbour: Neighbour, version: Version) -> Vec<Action<'static>> {
     ttl.into_iter().chain(rewrite).collect()
 }
 
-/// An entry that carries out these actions.
+/// Builds an entry that executes these actions.
 pub(super) fn entry(
     match_: Match<'static>,
     options: EntryOptions,

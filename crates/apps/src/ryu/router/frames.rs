@@ -1,4 +1,4 @@
-//! Frames of the router's own, and which of others it is about.
+//! Frames that the router sends, and the check for frames that it handles.
 
 use crate::l3::frames;
 use crate::{Interface, Subnet};
@@ -10,13 +10,13 @@ use urtica_wire::{Action, BufferId, List, MacAddr, Message, PacketIn, PacketOut,
 /// The offset of a frame's tag.
 pub(super) const TAG: std::ops::Range<usize> = 12..16;
 
-/// Whether a packet is one that routers are about: ARP or IPv4.
+/// Returns `true` for packets that routers handle: ARP and IPv4.
 pub(super) fn is_routed(packet: &PacketIn) -> bool {
     let eth_type = Headers::parse(packet.data).eth_type;
     matches!(eth_type, Some(ether_type::ARP | ether_type::IPV4))
 }
 
-/// The frame with the tag of a VLAN, unless that is 0.
+/// Adds the tag of a VLAN to a frame, unless the VLAN is 0.
 pub(super) fn tagged(vlan_id: u16, mut frame: Vec<u8>) -> Vec<u8> {
     if vlan_id != 0 {
         let tag = [ether_type::VLAN.to_be_bytes(), vlan_id.to_be_bytes()].concat();
@@ -25,7 +25,7 @@ pub(super) fn tagged(vlan_id: u16, mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// The router as its neighbours at a port see it.
+/// Returns the router's interface, as its neighbours at a port see it.
 pub(super) fn interface(address: Ipv4Addr, mac: MacAddr) -> Interface {
     let subnet = Subnet {
         network: address,
@@ -38,7 +38,7 @@ pub(super) fn interface(address: Ipv4Addr, mac: MacAddr) -> Interface {
     }
 }
 
-/// ARP requests for an address, one for each port but this one, from an address of the router's.
+/// Returns ARP requests for `wanted` from the router's address `own`, one for each port except `but`.
 pub(super) fn ask_all(
     info: &SwitchInfo,
     vlan_id: u16,
@@ -55,7 +55,7 @@ pub(super) fn ask_all(
     ports.map(request).collect()
 }
 
-/// A frame of the router's own, out of a port.
+/// Builds a packet-out of a frame that the router sends.
 pub(super) fn packet_out(port: PortNo, frame: &[u8]) -> Message<'_> {
     Message::PacketOut(PacketOut {
         buffer_id: BufferId::NONE,
@@ -65,7 +65,7 @@ pub(super) fn packet_out(port: PortNo, frame: &[u8]) -> Message<'_> {
     })
 }
 
-/// Sends frames of the router's own.
+/// Sends frames of the router.
 pub(super) fn send_frames(
     switch: &mut Switch,
     frames: impl IntoIterator<Item = (PortNo, Vec<u8>)>,

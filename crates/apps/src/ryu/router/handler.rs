@@ -1,4 +1,4 @@
-//! The handler of one switch of routers.
+//! The handler of one switch with routers.
 
 use super::entries::entry;
 use super::{RestRouter, Routed, frames};
@@ -12,19 +12,19 @@ use urtica_wire::{Action, ErrorMessage, Match, Message, PacketIn, PortNo, Versio
 /// The priority of the entry that sends ARP packets to the controller.
 const ARP_PRIORITY: u16 = 1;
 
-/// How often waiting packets are looked at.
+/// The interval at which waiting packets are checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often gateways are asked whether they are still there.
+/// The interval at which gateways are requested again.
 const ASK_INTERVAL: Duration = Duration::from_secs(1_800);
 
 /// The handler of one switch.
 pub(super) struct RouterHandler {
     router: RestRouter,
     membership: Membership<Routed>,
-    /// The current second, and how many ICMP errors were sent in it.
+    /// The current second, and the number of ICMP errors in it.
     pub(super) errors: (u32, u32),
-    /// When the gateways were asked last.
+    /// The time of the last requests for gateways.
     asked: Option<Instant>,
 }
 
@@ -90,7 +90,7 @@ impl SwitchHandler for RouterHandler {
     }
 }
 
-/// Sends a switch all entries, and asks for the gateways. It has no entries of an earlier connection then.
+/// Sends a switch all entries, which replace those of an earlier connection, and requests the gateways.
 fn install(routed: &mut Routed, switch: &mut Switch) {
     let (id, version) = (switch.datapath_id(), switch.info().version);
     routed.waiting.clear();
@@ -111,7 +111,7 @@ fn install(routed: &mut Routed, switch: &mut Switch) {
     ask_gateways(routed, switch);
 }
 
-/// Asks for all gateways at all ports.
+/// Sends ARP requests for all gateways at all ports.
 fn ask_gateways(routed: &Routed, switch: &mut Switch) {
     for (vlan_id, router) in &routed.vlans {
         for (own, gateway) in router.gateways() {

@@ -1,4 +1,4 @@
-//! Packets that come to the controller: ARP, packets for the router itself, and packets that wait for ARP.
+//! Packets that the controller receives: ARP, packets for the router itself, and packets that wait for ARP.
 
 use super::Routed;
 use super::frames::{ask_all, interface, send_frames, tagged};
@@ -12,7 +12,7 @@ use urtica_controller::Switch;
 use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, VlanTags, arp, ip_proto};
 use urtica_wire::{MacAddr, PacketIn, PacketInReason, PortNo};
 
-/// Maximum number of waiting packets of a switch.
+/// The maximum number of a switch's waiting packets.
 const MAX_WAITING: usize = 50;
 
 /// The time for which a packet waits.
@@ -24,7 +24,7 @@ pub(super) struct Waiting {
     next_hop: Ipv4Addr,
     in_port: PortNo,
     since: Instant,
-    /// Its sender.
+    /// The sender's MAC address.
     src: MacAddr,
     /// The IPv4 packet.
     bytes: Vec<u8>,
@@ -114,7 +114,7 @@ impl RouterHandler {
         send_frames(switch, asking);
     }
 
-    /// A packet for the router itself.
+    /// Handles a packet for the router itself.
     fn deliver(
         &mut self,
         router: &VlanRouter,
@@ -137,7 +137,7 @@ impl RouterHandler {
         }
     }
 
-    /// Tells a packet's sender why it goes no further.
+    /// Sends an ICMP error with the reason to a packet's sender.
     fn tell(
         &mut self,
         router: &VlanRouter,
@@ -171,7 +171,7 @@ impl RouterHandler {
         );
     }
 
-    /// Tells the senders of packets that have waited long enough.
+    /// Sends ICMP errors to the senders of packets that have waited long enough.
     pub(super) fn give_up(&mut self, routed: &mut Routed, switch: &mut Switch, now: Instant) {
         let all = std::mem::take(&mut routed.waiting);
         let is_over = |waiting: &Waiting| now >= waiting.since + WAITS_FOR;
@@ -191,7 +191,7 @@ impl RouterHandler {
     }
 }
 
-/// Learns from an ARP packet, and answers it, or has the switch forward it within its subnet.
+/// Learns from an ARP packet, and answers it, or makes the switch forward it within its subnet.
 fn take_arp(
     routed: &mut Routed,
     switch: &mut Switch,
@@ -214,7 +214,7 @@ fn take_arp(
         port_no: in_port,
         port_mac: mac,
     };
-    // No other device is the router.
+    // The router's own address must not be learnt from another device.
     if own.address != asked.spa {
         for entry in router.learn(asked.spa, neighbour, switch.info().version) {
             let _ = switch.send(&entry);

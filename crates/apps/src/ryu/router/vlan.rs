@@ -1,4 +1,4 @@
-//! The router of one VLAN of a switch: its addresses and routes, and whom it has heard.
+//! The router of one VLAN of a switch: its addresses and routes, and the neighbours that it has learnt.
 
 use crate::ryu::rules;
 use std::collections::BTreeMap;
@@ -6,16 +6,16 @@ use std::net::Ipv4Addr;
 use urtica_controller::ProgramId;
 use urtica_wire::{Ipv4Prefix, MacAddr, Message, PortNo, Version};
 
-/// Maximum number of addresses of a VLAN's router.
+/// The maximum number of addresses of a VLAN's router.
 pub(super) const MAX_ADDRESSES: usize = 256;
 
-/// Maximum number of its routes.
+/// The maximum number of its routes.
 pub(super) const MAX_ROUTES: usize = 4_096;
 
-/// Maximum number of hosts with entries. The controller itself forwards packets to others.
+/// The maximum number of hosts with entries. The controller itself forwards packets to other hosts.
 const MAX_HOSTS: usize = 4_096;
 
-/// An address of a router, which is the gateway of the hosts of a subnet.
+/// An address of a router: the gateway of a subnet's hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RouterAddress {
@@ -33,24 +33,24 @@ pub struct RouterAddress {
 pub struct RouterRoute {
     /// Its number, among the routes of its VLAN.
     pub id: u16,
-    /// The destinations of packets that take it.
+    /// The destinations of its packets.
     pub destination: Ipv4Prefix,
     /// The router to which they are forwarded.
     pub gateway: Ipv4Addr,
-    /// Whether that has been heard.
+    /// Whether the gateway's MAC address is known.
     pub is_resolved: bool,
 }
 
-/// The host or router with an address, and its port.
+/// The host or router with an address, as learnt at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour {
     pub mac: MacAddr,
     pub port_no: PortNo,
-    /// The port's own address.
+    /// The port's MAC address.
     pub port_mac: MacAddr,
 }
 
-/// A route, and its gateway where that has been heard.
+/// A route, with its gateway once learnt.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     pub id: u16,
@@ -59,35 +59,35 @@ pub(super) struct Route {
     pub neighbour: Option<Neighbour>,
 }
 
-/// Why an address or a route cannot be added, in Ryu's words.
+/// The reason why an address or a route cannot be added, in Ryu's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RouterError {
-    /// Another address has hosts in common with it.
+    /// The address's subnet overlaps that of another address.
     #[error("Address overlaps [address_id={0}]")]
     AddressOverlaps(u16),
-    /// Another route is to the same destination.
+    /// Another route has this destination.
     #[error("Destination overlaps [route_id={0}]")]
     DestinationOverlaps(u16),
-    /// The gateway is in no subnet.
+    /// The gateway is not in any subnet of the router.
     #[error("Gateway={0}'s address is not registered.")]
     NotRegistered(Ipv4Addr),
-    /// The gateway is the router itself.
+    /// The gateway is one of the router's own addresses.
     #[error("Gateway={gateway} is used as default gateway of address_id={address_id}")]
     Own {
         /// The gateway.
         gateway: Ipv4Addr,
-        /// The address that it is.
+        /// The number of that address.
         address_id: u16,
     },
-    /// There is no room.
+    /// The router has too many addresses or routes.
     #[error(
         "there are {MAX_ADDRESSES} addresses or {MAX_ROUTES} routes already: expected fewer, so delete some first"
     )]
     Full,
 }
 
-/// A router: addresses, routes, and whom it has heard.
+/// A router: addresses, routes, and learnt neighbours.
 pub(super) struct VlanRouter {
     pub(super) vlan_id: u16,
     pub(super) addresses: Vec<RouterAddress>,
@@ -97,11 +97,11 @@ pub(super) struct VlanRouter {
     last_route_id: u16,
 }
 
-/// The number after the last that is free; never 0.
+/// Returns the next free number after `last`; never 0.
 fn next_id(last: u16, is_used: impl Fn(u16) -> bool) -> u16 {
     let following = (1..=u16::MAX).map(|step| last.wrapping_add(step));
     let mut free = following.filter(|id| *id != 0 && !is_used(*id));
-    // There are fewer addresses and routes than numbers.
+    // Exists, since there are fewer addresses and routes than numbers.
     free.next().unwrap_or(1)
 }
 
@@ -134,7 +134,7 @@ impl VlanRouter {
         })
     }
 
-    /// The address of the subnet that one is in.
+    /// Returns the router's address in the subnet that contains `address`.
     pub fn subnet_of(&self, address: Ipv4Addr) -> Option<RouterAddress> {
         let mut subnets = self.addresses.iter();
         subnets.find(|it| it.subnet.contains(address)).copied()
@@ -155,7 +155,7 @@ impl VlanRouter {
         Some((self.subnet_of(route.gateway)?, route.gateway))
     }
 
-    /// The gateways, each with the router's address in its subnet.
+    /// Iterates over the gateways, each with the router's address in its subnet.
     pub fn gateways(&self) -> impl Iterator<Item = (RouterAddress, Ipv4Addr)> {
         let routes = self.routes.iter();
         routes.filter_map(|route| Some((self.subnet_of(route.gateway)?, route.gateway)))
@@ -221,7 +221,8 @@ impl VlanRouter {
         Ok((id, own))
     }
 
-    /// The addresses with this number, or all, but for those in whose subnets gateways are: first those, then these.
+    /// Returns the numbers of the addresses with this number, or of all: first those that can be deleted, then those whose
+    /// subnet contains a gateway.
     pub fn deletable(&self, id: Option<u16>) -> (Vec<u16>, Vec<u16>) {
         let wanted = self.addresses.iter();
         let wanted = wanted.filter(|it| id.is_none_or(|id| it.id == id));
@@ -262,7 +263,7 @@ impl VlanRouter {
         let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_meant);
         self.routes = kept;
         let undo = |route: &Route| match route.destination.length() {
-            // Everything else is dropped again.
+            // All other packets are dropped again.
             0 => self.drop_entry(),
             _ => {
                 let (match_, priority) = self.route_place(route.destination);
