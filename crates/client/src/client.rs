@@ -12,7 +12,7 @@ use urtica_wire::{
 
 const READ_BYTES: usize = 64 << 10;
 
-/// A year: longer timeouts are as good as none.
+/// A year: a longer timeout has no effect in practice.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A message that the switch refused.
@@ -29,19 +29,19 @@ pub struct Client {
     stream: Stream,
     version: Version,
     last_xid: u32,
-    /// Bytes received and not yet processed.
+    /// Received bytes that have not been processed.
     input: Vec<u8>,
     timeout: Duration,
-    /// When the current message must be sent, or the current reply complete.
+    /// The time by which the current message must be sent, or the current reply complete.
     deadline: Instant,
-    /// Received bytes of the current reply.
+    /// The number of received bytes of the current reply.
     answered_bytes: usize,
 }
 
 impl Client {
-    /// Connects, and agrees on the highest of `versions` that the switch speaks; an empty list means all versions. `tls` is
-    /// needed for `ssl:` addresses. `timeout` bounds the sending of each message, and each reply from the request to its last
-    /// byte.
+    /// Connects, and negotiates the highest of `versions` that the switch supports; an empty list means all versions. `tls`
+    /// is required for `ssl:` addresses. `timeout` limits the time to send each message, and to receive each reply from the
+    /// request to its last byte.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -68,7 +68,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The negotiated version.
+    /// Returns the negotiated version.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Waits until the switch has processed all messages sent before; returns those that it refused.
+    /// Waits until the switch has processed all earlier messages; returns the refused ones.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -176,7 +176,7 @@ impl Client {
         }
     }
 
-    /// Returns the next message with this xid, and ignores all others.
+    /// Returns the next message with this xid, and discards all others.
     fn reply(&mut self, xid: u32) -> Result<Vec<u8>, ClientError> {
         loop {
             let frame = self.next_answer()?;
@@ -190,7 +190,7 @@ impl Client {
         }
     }
 
-    /// Returns the next message that is not an echo request, and answers echo requests.
+    /// Returns the next message other than an echo request, and answers echo requests.
     fn next_answer(&mut self) -> Result<Vec<u8>, ClientError> {
         loop {
             let frame = self.next_frame()?;
@@ -230,7 +230,7 @@ impl Client {
                 self.input.extend_from_slice(&buffer[..count]);
                 Ok(())
             }
-            // The next check of the deadline decides.
+            // The next check of the deadline handles it.
             Err(error) if has_timed_out(&error) => Ok(()),
             Err(error) => Err(ClientError::Io(error)),
         }
@@ -251,7 +251,7 @@ impl Client {
         Ok(())
     }
 
-    /// Starts the time limit of the next message or reply.
+    /// Starts the timeout of the next message or reply.
     fn start_timer(&mut self) {
         self.deadline = Instant::now() + self.timeout;
         self.answered_bytes = self.input.len();
@@ -313,7 +313,7 @@ mod tests {
     /// A timeout that expires only if a test fails.
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A switch that sends `sent` at once, and closes when the client does. The thread returns what it received.
+    /// Starts a switch that sends `sent` at once, and closes when the client does. The thread returns the received bytes.
     fn switch(sent: Vec<u8>) -> (Address, JoinHandle<Vec<u8>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(client.barrier().unwrap(), [Refusal { xid, code }]);
     }
 
-    /// A switch that sends `sent`, and then `again` for ever, byte by byte if `by_bytes`.
+    /// Starts a switch that sends `sent`, and then `again` for ever, byte by byte if `by_bytes`.
     fn endless_switch(sent: Vec<u8>, again: Vec<u8>, by_bytes: bool) -> Address {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

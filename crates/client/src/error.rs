@@ -7,11 +7,11 @@ use urtica_wire::{DecodeError, EncodeError, ErrorCode};
 /// The maximum length of a reply in all its parts: some millions of flow entries.
 pub(crate) const ANSWER_BYTES_MAX: usize = 512 << 20;
 
-/// Why a request to a switch failed.
+/// The reason why a request to a switch failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// There is no connection.
+    /// The connection could not be opened.
     #[error("cannot connect to {address}: {error}; expected a switch that listens there")]
     Connect {
         /// The switch's address.
@@ -19,7 +19,7 @@ pub enum ClientError {
         /// The system's error.
         error: io::Error,
     },
-    /// The address is one to listen on.
+    /// The address is for listening.
     #[error(
         "{0} is an address to listen on; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE"
     )]
@@ -47,7 +47,7 @@ pub enum ClientError {
     /// No byte of a reply arrived within these seconds.
     #[error("the switch did not answer within {0} s")]
     Silent(u64),
-    /// A reply was incomplete at the end of the timeout.
+    /// A reply was incomplete when the timeout expired.
     #[error(
         "the switch's answer was incomplete after {seconds} s, with {bytes} bytes; increase --timeout"
     )]
@@ -57,7 +57,7 @@ pub enum ClientError {
         /// The received bytes.
         bytes: usize,
     },
-    /// The switch read no more for these seconds.
+    /// The switch stopped reading for these seconds.
     #[error("the switch did not read the request within {0} s")]
     Stalled(u64),
     /// A reply is too long.
@@ -66,10 +66,10 @@ pub enum ClientError {
     /// The switch closed the connection.
     #[error("the switch closed the connection")]
     Closed,
-    /// The switch speaks none of the versions.
+    /// The switch supports none of the versions.
     #[error("the switch speaks other versions of OpenFlow; expected {ours}")]
     NoCommonVersion {
-        /// The versions to choose from.
+        /// The versions offered.
         ours: String,
     },
     /// The switch answered with an error.
@@ -77,7 +77,7 @@ pub enum ClientError {
     Refused {
         /// The error.
         code: ErrorCode,
-        /// The message sent with it; empty if there is none.
+        /// The text sent with it, which may be empty.
         text: String,
     },
     /// A message of the switch is malformed.
@@ -88,7 +88,7 @@ pub enum ClientError {
     Unsupported(#[from] EncodeError),
 }
 
-/// Formats the text sent with an error, if there is one.
+/// Formats the text sent with an error, which may be empty.
 fn reason(text: &str) -> String {
     match text.is_empty() {
         true => String::new(),

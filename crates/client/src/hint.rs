@@ -2,7 +2,7 @@
 
 use urtica_wire::ErrorCode;
 
-/// Returns a hint to append to the name of an error, empty if there is none.
+/// Returns a hint to append to the name of an error, or an empty text.
 pub fn hint(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::BadMatchBadPrereq => {

@@ -1,13 +1,13 @@
 //! A client of OpenFlow switches: it connects to a switch that listens, sends requests, and returns the replies.
 //!
-//! **Why a separate crate.** The command line, benchmarks and tests use it, and programs that look at a switch need no
-//! controller for that.
+//! **Why a separate crate.** The command line, benchmarks and tests use it, and programs that only query a switch need no
+//! controller.
 //!
-//! **How.** A [`Client`] blocks, and has one request at a time. All that it sends and waits for has a time limit. Errors are a
-//! [`ClientError`], those of the switch included.
+//! **How.** A [`Client`] blocks, and has one request at a time. Every send and every wait has a timeout. All errors,
+//! including those from the switch, are a [`ClientError`].
 //!
 //! - [`SwitchName`] is an address, or the name of an Open vSwitch bridge on this machine.
-//! - [`PortNames`] replaces the names of a switch's ports in texts.
+//! - [`PortNames`] replaces a switch's port names in texts by numbers.
 //! - [`Loader`] copies the entries of a switch, or of files, into a `Pipeline`.
 //!
 //! **Features.** `tls` (off by default): TLS to switches at `ssl:` addresses.

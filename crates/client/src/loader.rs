@@ -1,4 +1,4 @@
-//! Loads entries, groups, meters and ports of a switch, or of files, into a pipeline.
+//! Loads the entries, groups, meters and ports of a switch, or of files, into a pipeline.
 
 use crate::{Client, ClientError, hint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use urtica_wire::{
     MultipartReplyBody, MultipartRequestBody, Port, PortNo, Version,
 };
 
-/// Why a pipeline could not be built.
+/// The reason why a pipeline could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -35,20 +35,20 @@ pub enum LoadError {
         path: String,
         /// The line's number, from 1.
         line: usize,
-        /// The error in it.
+        /// The error in the line.
         error: ParseError,
     },
-    /// An entry of the switch has a field or an action that is not OpenFlow's own.
+    /// An entry of the switch has a field or an action that OpenFlow does not define.
     #[error(
         "cannot trace the switch's entry '{text}': {error}; expected only fields and actions of OpenFlow itself"
     )]
     Foreign {
         /// The entry.
         text: String,
-        /// The error in it.
+        /// The error in the entry.
         error: ParseError,
     },
-    /// The pipeline refuses an entry, group or meter.
+    /// The pipeline refused an entry, group or meter.
     #[error("'{text}' cannot be part of a pipeline: {code}{}", hint(*.code))]
     Refused {
         /// The entry, group or meter.
@@ -65,7 +65,8 @@ pub struct Loader {
     groups: Vec<GroupMod<'static>>,
     meters: Vec<MeterMod<'static>>,
     flows: Vec<FlowMod<'static>>,
-    /// Whether a switch was queried in 1.0, whose entries have 1.0's semantics, and whose misses go to the controller.
+    /// Whether a switch was queried in 1.0, whose entries have 1.0's semantics, and whose table misses are sent to the
+    /// controller.
     is_of10: bool,
 }
 
@@ -110,7 +111,7 @@ impl Loader {
         Ok(())
     }
 
-    /// A loader for a switch with these ports, whose state comes by [`Loader::add_reply`].
+    /// Creates a loader for a switch with these ports, whose state is added by [`Loader::add_reply`].
     pub fn of_switch(version: Version, ports: impl IntoIterator<Item = Port>) -> Self {
         Self {
             ports: ports.into_iter().collect(),
@@ -119,7 +120,7 @@ impl Loader {
         }
     }
 
-    /// Loads the ports, entries, groups or meters of a reply; nothing of other replies.
+    /// Loads the ports, entries, groups or meters of a reply; ignores other replies.
     ///
     /// # Errors
     /// [`LoadError::Foreign`].
@@ -203,8 +204,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Builds the pipeline. Ports that are only mentioned exist, too, and are up; and so does the packet's ingress port, if
-    /// it has one.
+    /// Builds the pipeline, with all mentioned ports and the packet's ingress port, if any. These ports are up.
     ///
     /// # Errors
     /// [`LoadError::Refused`].
@@ -217,7 +217,7 @@ impl Loader {
         Ok(pipeline)
     }
 
-    /// Adds everything loaded to a pipeline that has the mentioned ports.
+    /// Adds everything loaded to a pipeline, which must have the mentioned ports.
     ///
     /// # Errors
     /// [`LoadError::Refused`].
@@ -258,7 +258,7 @@ impl Loader {
         self.flows.len()
     }
 
-    /// Returns the output ports of entries and groups, without reserved ones.
+    /// Returns the output ports in entries and groups, except reserved ones.
     pub fn mentioned_ports(&self) -> Vec<PortNo> {
         let lists = self.action_lists();
         let ports = lists.flat_map(|actions| outputs(&actions));
@@ -278,7 +278,7 @@ impl Loader {
         queues
     }
 
-    /// The actions of entries and groups.
+    /// Iterates over the action lists of entries and groups.
     fn action_lists(&self) -> impl Iterator<Item = List<'_, Action<'_>>> {
         let instructions = self.flows.iter().flat_map(|flow| flow.instructions.iter());
         let lists = instructions.filter_map(|instruction| match instruction {
@@ -292,7 +292,7 @@ impl Loader {
     }
 }
 
-/// A switch's reply, converted to text and parsed again, so that it owns all its data.
+/// Converts a switch's reply to text and parses that, so that the result owns all its data.
 fn owned<T>(
     reply: &dyn Display,
     parse: impl Fn(&str) -> Result<T, ParseError>,
@@ -313,7 +313,7 @@ fn outputs(actions: &List<Action>) -> Vec<PortNo> {
     ports.collect()
 }
 
-/// Adds groups in an order in which those that others refer to come first.
+/// Adds groups, each after those that it refers to.
 fn add_groups(pipeline: &mut Pipeline, groups: Vec<GroupMod>) -> Result<(), LoadError> {
     let mut left = groups;
     loop {
@@ -344,7 +344,7 @@ fn decode(frame: &[u8]) -> Result<(urtica_wire::Header, Message<'_>), ClientErro
     Ok(Message::decode(frame)?)
 }
 
-/// A port of which only the number is known.
+/// Creates a port of which only the number is known.
 fn port(port_no: PortNo) -> Port {
     Port::new(port_no, MacAddr::ZERO, &port_no.to_string())
 }

@@ -1,4 +1,4 @@
-//! Port names as the switch defines them, in texts that may have a port.
+//! A switch's port names, in texts that may contain ports.
 
 use crate::{Client, ClientError};
 use urtica_wire::text::ParseError;
@@ -8,7 +8,7 @@ use urtica_wire::{Message, MultipartReplyBody, MultipartRequestBody, Port, PortN
 pub struct PortNames(Vec<(String, PortNo)>);
 
 impl PortNames {
-    /// Requests them from a switch.
+    /// Requests the names from a switch.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -39,7 +39,7 @@ impl PortNames {
         Self(ports.iter().map(named).collect())
     }
 
-    /// The port with this name, which may be quoted. `None` if several ports have it.
+    /// Returns the port with this name, which may be quoted; `None` if several ports have it.
     pub fn port(&self, name: &str) -> Option<PortNo> {
         let unquoted = name
             .strip_prefix('"')
@@ -52,7 +52,7 @@ impl PortNames {
         }
     }
 
-    /// Parses a text after replacing names by numbers; also returns the parsed text.
+    /// Replaces names by numbers in a text, and parses it; also returns the parsed text.
     pub fn parse<T>(
         &self,
         text: &str,
@@ -60,7 +60,7 @@ impl PortNames {
     ) -> (String, Result<T, ParseError>) {
         let mut text = text.to_owned();
         loop {
-            // The parser knows where a port may be, and accepts no name: each round replaces one name.
+            // The parser knows the positions of ports, and accepts no names: each round replaces one name.
             match parse(&text) {
                 Err(error) if error.may_be_a_port() => match self.replace(&text, &error) {
                     Some(replaced) => text = replaced,

@@ -1,27 +1,27 @@
-//! Switches by address, or by the name of a bridge of Open vSwitch.
+//! Switches by address, or by the name of an Open vSwitch bridge.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use urtica_socket::{Address, AddressError};
 
-/// Where Open vSwitch has the sockets of its bridges, unless `OVS_RUNDIR` is set.
+/// The directory of Open vSwitch's bridge sockets, unless `OVS_RUNDIR` is set.
 const OVS_RUN_DIR: &str = "/var/run/openvswitch";
 
 /// The suffix of a bridge's socket.
 const SUFFIX: &str = ".mgmt";
 
-/// An address, or the name of a bridge whose socket is where Open vSwitch puts it.
+/// An address, or the name of a bridge whose socket is in Open vSwitch's directory.
 #[derive(Clone, Debug)]
 pub struct SwitchName(Address);
 
-/// Why a text is not a switch.
+/// The reason why a text does not name a switch.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SwitchNameError {
-    /// It is not an address.
+    /// The text is not an address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// There is no such bridge.
+    /// The bridge does not exist.
     #[error("there is no bridge '{name}' in {}; expected tcp:HOST[:PORT], unix:FILE or {}", folder.display(), bridges(.there))]
     NoBridge {
         /// The bridge.
@@ -42,7 +42,7 @@ fn bridges(there: &[String]) -> String {
 }
 
 impl SwitchName {
-    /// The address to connect to.
+    /// Returns the address to connect to.
     pub fn address(&self) -> &Address {
         &self.0
     }

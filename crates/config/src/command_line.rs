@@ -1,4 +1,4 @@
-//! The description of a command line, and what it does not say.
+//! The description of a command line, with the facts that clap's lacks.
 
 use clap::Command;
 
@@ -10,29 +10,29 @@ pub struct CommandLine {
     pub describe: fn() -> Command,
     /// The subcommand.
     pub subcommand: &'static str,
-    /// The start of the variables' names, without the underscore. The variable with `CONFIG` names the file, if the option
-    /// `config` does not.
+    /// The prefix of the variables' names, without the underscore. If the option `config` is not given, the variable
+    /// `PREFIX_CONFIG` names the file.
     pub prefix: &'static str,
-    /// The known programs, whose names are the argument `apps` of the subcommand, and whose options have the heading "Options of
-    /// programs". None by default.
+    /// The known programs. The subcommand's argument `apps` lists their names, and their options have the heading "Options of
+    /// programs". Empty by default.
     pub programs: Vec<&'static str>,
-    /// Another variable for an option. None by default.
+    /// Another variable for an option. `None` by default.
     pub alias: Option<Alias>,
 }
 
-/// A variable that stands for an option where the option's own is not set.
+/// A variable that is used for an option if the option's own variable is not set.
 #[derive(Clone, Copy, Debug)]
 pub struct Alias {
     /// The name of the option.
     pub option: &'static str,
     /// The variable.
     pub variable: &'static str,
-    /// Whether the variable's value is one for the option; others are ignored.
+    /// Returns whether the variable's value is valid for the option; other values are ignored.
     pub is_valid: fn(&str) -> bool,
 }
 
 impl CommandLine {
-    /// A subcommand without programs.
+    /// Describes a subcommand without programs.
     pub fn new(describe: fn() -> Command, subcommand: &'static str, prefix: &'static str) -> Self {
         Self {
             describe,
@@ -43,7 +43,7 @@ impl CommandLine {
         }
     }
 
-    /// Returns the description of the subcommand, complete.
+    /// Returns the complete description of the subcommand.
     pub(crate) fn subcommand(&self) -> Command {
         let mut whole = (self.describe)();
         whole.build();
@@ -51,7 +51,7 @@ impl CommandLine {
         found.cloned().expect("the description has the subcommand")
     }
 
-    /// Returns the program that an option of this name belongs to.
+    /// Returns the program with an option of this name.
     pub(crate) fn program_of(&self, name: &str) -> Option<&'static str> {
         let is_prefix = |program: &&&str| {
             let own = name.strip_prefix(**program);

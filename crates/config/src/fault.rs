@@ -3,16 +3,16 @@
 use std::fmt;
 use std::ops::Range;
 
-/// A problem at a position, and what was expected.
+/// A problem, and the expected value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     text: String,
-    /// The word that was probably meant.
+    /// The word that was probably intended.
     meant: Option<String>,
 }
 
 impl Problem {
-    /// A word of which another one was probably meant: the question is added to `text`.
+    /// Creates the problem of a misspelt word: appends a question with the intended word to `text`.
     pub fn misspelt(text: &str, meant: &str) -> Self {
         Self {
             text: format!("{text}; did you mean '{meant}'?"),
@@ -36,22 +36,22 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Something that is wrong in a file.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// From 1 on.
+    /// The line, from 1.
     line: usize,
-    /// From 1 on, in characters.
+    /// The column in characters, from 1.
     column: usize,
     problem: Problem,
-    /// The line.
+    /// The text of the line.
     source: String,
     /// The number of underlined characters.
     width: usize,
 }
 
 impl Fault {
-    /// One at these bytes of a text.
+    /// Creates a fault at these bytes of a text.
     pub fn new(text: &str, place: Range<usize>, problem: impl Into<Problem>) -> Self {
         let start = floor(text, place.start);
         let begin = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -73,17 +73,17 @@ impl Fault {
 }
 
 impl Fault {
-    /// Returns its line and column, from 1 on, which is also the order of faults.
+    /// Returns the line and column, from 1, by which faults are ordered.
     pub fn position(&self) -> (usize, usize) {
         (self.line, self.column)
     }
 
-    /// Returns what is wrong.
+    /// Returns the problem.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// Returns the wrong word and its probable correction, if clear. Both only have letters, digits, `-` and `_`.
+    /// Returns the misspelt word and its probable correction, if known. Both contain only letters, digits, `-` and `_`.
     pub fn correction(&self) -> Option<(&str, &str)> {
         let meant = self.problem.meant.as_deref()?;
         let from = self.source.char_indices().nth(self.column - 1)?.0;
@@ -99,7 +99,7 @@ impl Fault {
     }
 }
 
-/// The last boundary between characters up to this byte.
+/// Returns the last character boundary up to this byte.
 fn floor(text: &str, byte: usize) -> usize {
     let at_most = byte.min(text.len());
     let mut boundaries = (0..=at_most).rev();
@@ -109,7 +109,7 @@ fn floor(text: &str, byte: usize) -> usize {
 }
 
 impl fmt::Display for Fault {
-    /// `LINE:COLUMN: sentence`, and the line with the error underlined.
+    /// Writes `LINE:COLUMN: problem`, and the line with the error underlined.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             line,

@@ -10,36 +10,36 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The longest file that is read.
+/// The maximum length of a file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The values of options, by the options' names.
 pub type Values = BTreeMap<String, Vec<String>>;
 
-/// Why a configuration file cannot be used.
+/// The reason why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The system cannot read it.
+    /// The file cannot be read.
     #[error("the configuration cannot be read from '{}': {error}; expected a file in TOML", file.display())]
     Read {
-        /// Its path.
+        /// The file's path.
         file: PathBuf,
         /// The system's error.
         error: std::io::Error,
     },
-    /// It is longer than a megabyte.
+    /// The file is longer than a megabyte.
     #[error("the configuration '{}' is longer than {MAX_BYTES} bytes", file.display())]
     TooLong {
-        /// Its path.
+        /// The file's path.
         file: PathBuf,
     },
-    /// One line or more for each fault.
+    /// The file has errors, each of which is one line or more in the message.
     #[error("{}", lines(file, faults))]
     Faults {
-        /// Its path.
+        /// The file's path.
         file: PathBuf,
-        /// All faults, in order.
+        /// All errors, in order.
         faults: Vec<Fault>,
     },
 }
@@ -72,16 +72,16 @@ pub fn read(file: &Path) -> Result<String, FileError> {
 #[derive(Debug, Default)]
 pub struct Parsed {
     pub values: Values,
-    /// The position of each option's value, by the option's name, if the file's value counts.
+    /// The position of each option's value, by the option's name, if the file's value is used.
     pub places: BTreeMap<String, Range<usize>>,
     /// The position of each program's name.
     pub programs: BTreeMap<String, Range<usize>>,
 }
 
-/// Reads a text.
+/// Parses a text.
 ///
 /// # Errors
-/// All that is wrong in it.
+/// All errors in it.
 pub fn parse(text: &str, line: &CommandLine, run: &Command) -> Result<Parsed, Vec<Fault>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader {
@@ -194,7 +194,7 @@ impl Reader<'_> {
     }
 
     fn unknown_key(&self, program: Option<&str>, key: &str, known: &[&str]) -> Problem {
-        // One that has been written as on the command line, in the wrong table.
+        // An option written as on the command line, in the wrong table.
         let elsewhere = self.options.iter().find(|option| option.name == key);
         if let Some((program, option)) = elsewhere.and_then(|it| Some((it.program?, it))) {
             let own = option.key();
@@ -224,7 +224,7 @@ impl Reader<'_> {
         self.parsed.values.insert(name, values);
     }
 
-    /// A value that is not an array, checked.
+    /// Returns the checked value of an option whose value is not an array.
     fn scalar(&mut self, option: &RunOption<'_>, value: &Spanned<DeValue>) -> Option<String> {
         let text = match (option.kind, value.get_ref()) {
             (Kind::Flag | Kind::FlagOrText, DeValue::Boolean(value)) => {

@@ -1,12 +1,12 @@
 //! The options of a subcommand, from a TOML file, the environment and the command line.
 //!
-//! **What.** The file has the options of the command line: a key is an option's name without dashes, and an option
-//! `--NAME-KEY` of a program is `KEY` in the table `[program.NAME]`. The environment variable of an option is a prefix and
-//! its name in capitals. The command line overrides the environment, and the environment overrides the file.
+//! **What.** The file has the options of the command line: a key is an option's name without dashes, and a program's option
+//! `--NAME-KEY` is `KEY` in the table `[program.NAME]`. An option's environment variable is a prefix and the name in
+//! capitals. The command line overrides the environment, and the environment overrides the file.
 //!
 //! **How.** Keys, their types and their checks are derived from the command line's description ([`CommandLine`]), so that
-//! an option is described once. Options of file and environment are inserted before the given arguments
-//! ([`Sources::load`]), and clap reads the result.
+//! each option is described once. Options from the file and the environment are inserted before the given arguments
+//! ([`Sources::load`]), and clap parses the result.
 //!
 //! ```
 //! use clap::{Arg, Command};

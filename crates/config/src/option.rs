@@ -1,4 +1,4 @@
-//! The options of a subcommand, as its command line describes them.
+//! The options of a subcommand, as described by its command line.
 
 use crate::CommandLine;
 use crate::fault::Problem;
@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, Command};
 use std::any::TypeId;
 use std::error::Error;
 
-/// The key of the programs' names, which are arguments and no option.
+/// The key of the programs' names, which are arguments on the command line.
 pub const PROGRAMS: &str = "programs";
 
 /// The table of programs' options in the file.
@@ -16,7 +16,7 @@ pub const PROGRAM: &str = "program";
 /// The id of the programs' names on the command line.
 const APPS: &str = "apps";
 
-/// Options that cannot be in a file.
+/// Options that are not permitted in a file.
 const NOT_IN_A_FILE: [&str; 3] = ["config", "help", "version"];
 
 /// The form of an option's value.
@@ -24,7 +24,7 @@ const NOT_IN_A_FILE: [&str; 3] = ["config", "help", "version"];
 pub enum Kind {
     /// `true` or `false`.
     Flag,
-    /// A string; or `true`, for the option without a value.
+    /// A string, or `true` for the option without a value.
     FlagOrText,
     Text,
     Number,
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the expected form in words.
+    /// Returns the expected form as a text.
     pub fn expected(self) -> &'static str {
         match self {
             Self::Flag => "true or false",
@@ -49,10 +49,10 @@ impl Kind {
 pub struct RunOption<'a> {
     line: &'a CommandLine,
     arg: &'a Arg,
-    /// Its name in the file and on the command line, without dashes.
+    /// The option's name in the file and on the command line, without dashes.
     pub name: &'a str,
     pub kind: Kind,
-    /// The program with this option.
+    /// The program that has this option, if any.
     pub program: Option<&'static str>,
 }
 
@@ -76,12 +76,12 @@ impl<'a> RunOption<'a> {
         })
     }
 
-    /// Its name at the command line's parser.
+    /// Returns the option's id in clap.
     pub fn id(&self) -> &str {
         self.arg.get_id().as_str()
     }
 
-    /// Returns its key, in its program's table if it has one.
+    /// Returns the option's key: in its program's table, if a program has it.
     pub fn key(&self) -> &str {
         let own = self
             .program
@@ -89,7 +89,7 @@ impl<'a> RunOption<'a> {
         own.map_or(self.name, |own| own.trim_start_matches('-'))
     }
 
-    /// Its environment variable.
+    /// Returns the name of its environment variable.
     pub fn variable(&self) -> String {
         let name = self.name.to_uppercase().replace('-', "_");
         format!("{}_{name}", self.line.prefix)
@@ -100,7 +100,7 @@ impl<'a> RunOption<'a> {
         help.unwrap_or_default()
     }
 
-    /// The values that it can have, where those are words.
+    /// Returns its possible values, if these are words.
     pub fn words(&self) -> Vec<String> {
         let values = self.arg.get_possible_values().into_iter();
         let words = values.map(|value| value.get_name().to_owned());
@@ -110,7 +110,7 @@ impl<'a> RunOption<'a> {
         }
     }
 
-    /// The arguments that say this on the command line.
+    /// Returns the command-line arguments that give it these values.
     pub fn arguments(&self, values: &[String]) -> Vec<String> {
         let argument = |value: &String| match (self.id(), self.kind) {
             (APPS, _) => Some(value.clone()),
@@ -122,7 +122,7 @@ impl<'a> RunOption<'a> {
         values.iter().filter_map(argument).collect()
     }
 
-    /// Why it cannot have this value.
+    /// Checks a value; the error is the reason for rejecting it.
     pub fn check(&self, run: &Command, value: &str) -> Result<(), Problem> {
         if self.id() == APPS {
             return self.check_program(value);
@@ -147,7 +147,7 @@ impl<'a> RunOption<'a> {
                 };
                 Err(format!("'{found}' is not expected here").into())
             }
-            // About other options, which are checked when all are known.
+            // Errors about other options are found once all options are known.
             _ => Ok(()),
         }
     }
@@ -184,13 +184,13 @@ fn kind(arg: &Arg) -> Kind {
         ArgAction::SetTrue => Kind::Flag,
         ArgAction::Append => Kind::List,
         _ if is_optional => Kind::FlagOrText,
-        // With its own parser, a number may have another form, as in 10M.
+        // With its own parser, a number may have another form, such as 10M.
         _ if numbers.iter().any(|number| parser == *number) && !has_own_parser(arg) => Kind::Number,
         _ => Kind::Text,
     }
 }
 
-/// Returns `true` if it has its own parser of numbers: its value then has another name than a number's.
+/// Returns `true` if a numeric option has its own parser: its value name then differs from those of plain numbers.
 fn has_own_parser(arg: &Arg) -> bool {
     let names = arg.get_value_names().unwrap_or_default();
     let numbers = ["N", "SECONDS", "PERCENT", "MILLISECONDS", "BYTES"];
@@ -205,7 +205,7 @@ pub fn all<'a>(line: &'a CommandLine, run: &'a Command) -> Vec<RunOption<'a>> {
         .collect()
 }
 
-/// The word that is nearest to this one, if it is near.
+/// Returns the word nearest to `found`, if one is near enough.
 fn near<'w>(found: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let found = found.to_lowercase();
     let distances = words.map(|word| (strsim::damerau_levenshtein(&found, word), word));
@@ -213,7 +213,7 @@ fn near<'w>(found: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str
     (edits <= word.len().div_ceil(3)).then_some(word)
 }
 
-/// Adds the expected words to a text about another word: the nearest, or, if none is near, all.
+/// Adds the expected words to a text about an unexpected one: the nearest word, or all if none is near.
 pub fn unexpected<'w>(
     text: &str,
     found: &str,

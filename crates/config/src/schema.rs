@@ -1,10 +1,10 @@
-//! The JSON Schema of the configuration file, made of the command line's description.
+//! The JSON Schema of the configuration file, derived from the command line's description.
 
 use crate::CommandLine;
 use crate::option::{Kind, PROGRAM, PROGRAMS, RunOption, all};
 use serde_json::{Map, Value, json};
 
-/// Returns the schema of the subcommand's file, for editors and other tools. `title` says what the file is.
+/// Returns the schema of the subcommand's file, for editors and other tools. `title` describes the file.
 pub fn schema(line: &CommandLine, title: &str) -> Value {
     let run = line.subcommand();
     let options = all(line, &run);
@@ -30,7 +30,7 @@ pub fn schema(line: &CommandLine, title: &str) -> Value {
     schema
 }
 
-/// A table in which nothing else is allowed.
+/// Returns the schema of a table without other keys.
 fn table(properties: Map<String, Value>) -> Value {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! Command line, environment and file together.
+//! The sources of options: command line, environment and file.
 
 use crate::CommandLine;
 use crate::fault::Fault;
@@ -13,33 +13,33 @@ use std::path::{Path, PathBuf};
 /// The separator of an option's values in its variable.
 const SEPARATOR: char = ';';
 
-/// Why options cannot be used.
+/// The reason why options cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The file cannot.
+    /// The file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A variable cannot.
+    /// A variable is invalid.
     #[error("the variable {variable} cannot be used: {problem}")]
     Variable {
-        /// Its name.
+        /// The variable's name.
         variable: String,
-        /// What is wrong, and what was expected.
+        /// The problem, and the expected value.
         problem: String,
     },
-    /// A setting of the command line or of the environment, with which the program cannot start.
+    /// A setting in the command line or the environment prevents the program from starting.
     #[error("{problem}")]
     Setting {
         /// The name of the option.
         option: &'static str,
-        /// What is wrong, and what was expected.
+        /// The problem, and the expected value.
         problem: String,
     },
-    /// The running program cannot have these programs.
+    /// The running program does not support these programs.
     #[error("{0}")]
     Programs(String),
-    /// On the command line, or only in the combination of all.
+    /// The command line is invalid, or the combination of all sources.
     #[error("{}", sentence(.0))]
     Arguments(#[from] clap::Error),
 }
@@ -52,7 +52,7 @@ fn sentence(error: &clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// A setting with which the program cannot start.
+/// A setting that prevents the program from starting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The name of the option.
@@ -61,28 +61,28 @@ pub struct Refused {
     pub problem: String,
 }
 
-/// The sources of options.
+/// The sources of a subcommand's options.
 #[derive(Clone, Debug)]
 pub struct Sources {
     line: CommandLine,
-    /// The command line, from the program's name on.
+    /// The command line, starting with the program's name.
     arguments: Vec<OsString>,
-    /// The options that it gives, by id.
+    /// The ids of the options given on the command line.
     given: BTreeSet<String>,
-    /// The absolute path of the file, so that it is found again after a change of directory.
+    /// The absolute path of the file, so that it is found after a change of directory.
     file: Option<PathBuf>,
     variables: BTreeMap<String, String>,
 }
 
-/// The combination of all sources.
+/// The options from all sources.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Effective {
-    /// What the command line's parser has read.
+    /// The matches of the command line's parser.
     pub matches: ArgMatches,
     /// The values of each option by its name, with defaults.
     pub values: BTreeMap<String, Vec<String>>,
-    /// The names of the options that programs have.
+    /// The names of options that belong to programs.
     pub program_options: BTreeSet<String>,
     /// The positions of the programs' names in the file.
     parsed: Parsed,
@@ -97,7 +97,7 @@ impl Sources {
         arguments: Vec<OsString>,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Option<Self> {
-        // Errors are reported when all sources are known.
+        // Errors are reported once all sources are known.
         let lenient = (line.describe)().ignore_errors(true);
         let matches = lenient.try_get_matches_from(&arguments).ok()?;
         let matches = matches.subcommand_matches(line.subcommand)?;
@@ -117,7 +117,7 @@ impl Sources {
         })
     }
 
-    /// A file alone, for a check.
+    /// Creates sources with a file alone, to check it.
     pub fn of_file(line: CommandLine, file: &Path) -> Self {
         Self {
             arguments: vec!["".into(), line.subcommand.into()],
@@ -128,7 +128,7 @@ impl Sources {
         }
     }
 
-    /// Returns the sources with another file.
+    /// Returns these sources with another file.
     pub fn with_file(&self, file: PathBuf) -> Self {
         Self {
             file: Some(file),
@@ -144,7 +144,7 @@ impl Sources {
     /// Reads the file, and combines all sources.
     ///
     /// # Errors
-    /// All errors in the file; an error elsewhere.
+    /// All errors in the file, or an error in another source.
     ///
     /// # Panics
     /// If the description lacks the subcommand.
@@ -182,7 +182,7 @@ impl Sources {
         })
     }
 
-    /// Returns the checked options in variables.
+    /// Returns the options set in variables, checked.
     fn in_environment(
         &self,
         options: &[RunOption<'_>],
@@ -221,7 +221,7 @@ impl Sources {
         Ok(values)
     }
 
-    /// Returns the value of the other variable for this option, unless it is invalid.
+    /// Returns the value of the option's alias, unless it is invalid.
     fn alias(&self, option: &RunOption<'_>) -> Option<&String> {
         let alias = self
             .line
@@ -231,7 +231,7 @@ impl Sources {
         (alias.is_valid)(value).then_some(value)
     }
 
-    /// The command line, with these options in front of those that it gives itself.
+    /// Returns the command line, with these options inserted before its own.
     fn arguments_with(&self, options: &[RunOption<'_>], values: &Values) -> Vec<OsString> {
         let (before, after) = self.arguments.split_at(self.arguments.len().min(2));
         let said = options.iter().filter_map(|option| {
@@ -249,10 +249,10 @@ impl Sources {
 }
 
 impl Effective {
-    /// Refuses settings with which the program cannot start.
+    /// Rejects settings that prevent the program from starting.
     ///
     /// # Errors
-    /// All that are in the file, with their places; otherwise the first one.
+    /// All of them that are in the file, with their positions; otherwise the first one.
     pub fn refuse(&self, refused: Vec<Refused>) -> Result<(), LoadError> {
         let faults = refused.iter().filter_map(|one| self.fault_of(one));
         let faults: Vec<_> = faults.collect();
@@ -265,7 +265,7 @@ impl Effective {
         }
     }
 
-    /// The fault of a refused setting, if the file has its value.
+    /// Returns the fault for a refused setting, if its value is from the file.
     fn fault_of(&self, refused: &Refused) -> Option<Fault> {
         let place = self.parsed.places.get(refused.option)?.clone();
         Some(Fault::new(&self.text, place, refused.problem.as_str()))
@@ -292,14 +292,14 @@ impl Effective {
     }
 }
 
-/// The options that the command line itself gives, by id.
+/// Returns the ids of the options given on the command line.
 fn given(matches: &ArgMatches) -> BTreeSet<String> {
     let ids = matches.ids().map(clap::Id::as_str);
     let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
     ids.filter(is_given).map(str::to_owned).collect()
 }
 
-/// The values of each option by name, with defaults.
+/// Returns the values of each option by name, with defaults.
 fn values_of(
     subcommand: &str,
     options: &[RunOption<'_>],

@@ -1,4 +1,4 @@
-//! Options from all sources, of a small command line.
+//! Options from all sources, for a small command line.
 
 use clap::{Arg, ArgAction, Command, value_parser};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn line() -> CommandLine {
     line
 }
 
-/// The options of this file, these variables and these arguments, of which the file must have none.
+/// Loads the options from this file, these variables and these arguments; the arguments must not include a file.
 fn load(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Result<Effective, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.toml");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The interval of the rate 0, which is as good as none.
+/// The interval of the rate 0, long enough to be without effect.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A burst of tokens, and one more after each interval.
@@ -88,7 +88,7 @@ mod tests {
         .map(&mut take)
         .collect();
         let (yes, no) = (true, false);
-        // Another thread's clock may be behind: at 100 ms nothing is added and nothing is lost.
+        // The clock of another thread may be behind: at 100 ms no token is added or lost.
         assert_eq!(
             passed,
             [yes, yes, yes, no, yes, no, no, yes, yes, yes, yes, no]

@@ -4,11 +4,11 @@
 //! megabytes of log a second, which fill disks, cost time, and hide important lines. This is a separate crate because the
 //! controller, its programs and the switch all need it and share one log.
 //!
-//! **What.** [`error!`], [`warn!`], [`info!`] and [`debug!`] write the same lines as `tracing`'s macros, but first name the
-//! subject of the line. A subject may have [`BURST`] lines at once, and then one every [`INTERVAL`]; all together may have
+//! **What.** [`error!`], [`warn!`], [`info!`] and [`debug!`] write the lines of `tracing`'s macros, but first name the line's
+//! subject. A subject may have [`BURST`] lines at once, and then one every [`INTERVAL`]; all subjects together may have
 //! [`BURST_IN_SUM`], and then [`PER_SECOND_IN_SUM`]. Each level has its own limits, so that no flood of less severe lines
-//! hides a more severe one. The next line about a subject reports in its field `suppressed` the number of lines left out
-//! since the last. At the level `DEBUG` all limits are ten times as high.
+//! hides a more severe one. The next line about a subject reports the number of lines suppressed since the last one, in its
+//! field `suppressed`. At the level `DEBUG` all limits are ten times as high.
 //!
 //! ```
 //! let peer = "192.0.2.1";
@@ -21,11 +21,11 @@
 //! **Which subject.** The one that an operator would investigate: a switch by its datapath id, a peer by its address
 //! (without the port, which differs for each connection), a switch's port for the traffic of the hosts behind it.
 //!
-//! **Other limits.** [`TokenBucket`] also limits what else a peer may send, such as requests.
+//! **Other limits.** [`TokenBucket`] also limits other input from a peer, such as requests.
 //!
-//! **Cost.** A lock and a map look-up for a line of an enabled level, and nothing for others. At most [`SUBJECTS`] are
-//! remembered for each level; beyond that, quiet subjects are forgotten, and new ones are only subject to the limit in
-//! total.
+//! **Cost.** A lock and a map look-up for a line of an enabled level, and nothing for other lines. At most [`SUBJECTS`] are
+//! remembered for each level; if there are more, quiet subjects are forgotten, and new ones are subject only to the total
+//! limit.
 //!
 //! **Thread-safety.** Any thread may log. No lock is held while a line is written.
 
@@ -54,7 +54,7 @@ pub fn without_port(peer: &str) -> &str {
     }
 }
 
-/// One limit for each level, the most severe first. Global, as the log is.
+/// One limit for each level, most severe first. Global, like the log.
 static LIMITS: [Mutex<Option<Limit>>; 5] = [const { Mutex::new(None) }; 5];
 
 /// Returns the lines suppressed before this line if it may be written now, otherwise `None`. For the macros.

@@ -10,10 +10,10 @@ pub const BURST: u32 = 20;
 /// The interval after which a subject may have one more line.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
-/// The number of lines in total that may be written at once: enough for a large network's switches to join.
+/// The number of lines in total that may be written at once: enough for all switches of a large network to join.
 pub const BURST_IN_SUM: u32 = 1_000;
 
-/// The number of further lines a second in total; some 200 MB a day.
+/// The number of further lines per second in total: some 200 MB a day.
 pub const PER_SECOND_IN_SUM: u32 = 10;
 
 /// The maximum number of remembered subjects.
@@ -22,7 +22,7 @@ pub const SUBJECTS: usize = 4096;
 /// The minimum interval between two sweeps of quiet subjects, each of which scans all subjects.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Limits of the number of lines.
+/// The limits per subject and in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     subject: Rate,
@@ -48,7 +48,7 @@ impl Bounds {
     }
 }
 
-/// Numbers of lines suppressed before this one.
+/// The numbers of lines suppressed before this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suppressed {
     here: u64,
@@ -56,12 +56,12 @@ pub struct Suppressed {
 }
 
 impl Suppressed {
-    /// The number of lines about the same subject; `None` if zero.
+    /// Returns the number of lines about this subject; `None` if zero.
     pub fn here(&self) -> Option<u64> {
         (self.here > 0).then_some(self.here)
     }
 
-    /// The number of lines about forgotten subjects; `None` if zero.
+    /// Returns the number of lines about forgotten subjects; `None` if zero.
     pub fn elsewhere(&self) -> Option<u64> {
         (self.elsewhere > 0).then_some(self.elsewhere)
     }
@@ -81,7 +81,7 @@ pub struct Limit {
 #[derive(Debug)]
 struct Subject {
     bucket: TokenBucket,
-    /// Lines suppressed since the last line written.
+    /// The number of lines suppressed since the last written line.
     suppressed: u64,
 }
 
@@ -121,7 +121,7 @@ impl Limit {
         })
     }
 
-    /// Admits a line about a subject that cannot be remembered, as the map is full.
+    /// Admits a line about a subject that cannot be remembered because the map is full.
     fn admit_stranger(&mut self, has_room: bool, now: Instant) -> Option<Suppressed> {
         if !has_room {
             self.elsewhere += 1;
@@ -134,7 +134,7 @@ impl Limit {
         })
     }
 
-    /// Forgets subjects whose bucket is full, which are treated like unknown ones.
+    /// Forgets subjects with a full bucket, which are equal to unknown ones.
     fn forget_quiet(&mut self, now: Instant) {
         if now < self.next_sweep {
             return;
@@ -157,7 +157,8 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds::DEFAULT;
 
-    /// How many of so many lines about a subject are written, a microsecond apart from `now` on; which is the end, then.
+    /// Returns how many of `lines` lines about a subject are written, a microsecond apart. Advances `now` to the last of
+    /// them.
     fn written(limit: &mut Limit, subject: u64, lines: u32, now: &mut Instant) -> u32 {
         (0..lines)
             .filter(|_| {
@@ -216,7 +217,7 @@ mod tests {
             }
         }
         assert!(limit.subjects.len() <= SUBJECTS);
-        // In one second, beside the first.
+        // Within one second, in addition to the first burst.
         assert!(said <= u64::from(BURST_IN_SUM + PER_SECOND_IN_SUM));
         now += INTERVAL * 1000;
         for subject in lines..lines + SUBJECTS as u64 {

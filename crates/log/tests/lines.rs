@@ -1,4 +1,4 @@
-//! What comes into the log. One test, as the log of a process is one.
+//! The lines that are written to the log. A single test, since a process has one log.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ fn lines_are_as_of_tracing_and_thinned_by_level_and_subject() {
     assert_eq!(log.lines(), [" WARN lines: a line of 8 number=7 name=s1"]);
     for _ in 0..1000 {
         urtica_log::info!(about: "a peer", "again");
-        // Which this log does not want, and which so takes nobody's place.
+        // This log's level excludes the line, so that it uses up no limit.
         urtica_log::debug!(about: "another peer", "again");
     }
     assert_eq!(log.lines().len(), urtica_log::BURST as usize);
