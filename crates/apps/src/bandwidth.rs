@@ -264,7 +264,7 @@ impl Bandwidth {
         }))
     }
 
-    /// Reserves for all traffic from one host to another that has no demand of its own; the reverse direction is another
+    /// Reserves for all traffic from one host to another without its own demand. The reverse direction is another
     /// reservation. It lasts until it is released, a link of its path goes down, or one of the hosts moves.
     ///
     /// When this returns, the bandwidth is reserved and the path is being set up: [`Bandwidth::find`] reports when it is

@@ -2,7 +2,7 @@
 //! Radhakrishnan, Raghavan, Huang and Vahdat, NSDI 2010, "global first fit").
 //!
 //! **What.** Routing spreads flows over equal paths by their hash, regardless of their size. This program measures flows,
-//! treats those above a share of their host's bandwidth as *elephants*, estimates the rate of each if only the hosts limited
+//! treats flows above a share of their host's bandwidth as *elephants*, estimates the rate of each if only the hosts limited
 //! it, and moves each to a path with that much free bandwidth, or else to the least overloaded path.
 //!
 //! **How.** Every few seconds, the program requests the counters of the entries for pairs of hosts from edge switches. An
@@ -38,7 +38,7 @@ use urtica_services::{Flow, Hosts, Provisioner, Routes};
 use urtica_topology::{Path, PortId, Topology, k_shortest};
 use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest};
 
-/// The priority of entries: above those of routing.
+/// The priority of entries: above routing's.
 const PRIORITY: u16 = 0x8400;
 
 /// The seconds without a packet after which an elephant's entries expire.

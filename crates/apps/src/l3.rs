@@ -12,8 +12,8 @@
 //!
 //! **OpenFlow 1.0** cannot decrement a TTL. If a switch of a path uses it, the controller forwards every packet.
 //!
-//! **Bounds.** Packets wait for at most 1,024 next hops, 32 for each; those from one port for at most 64. A next hop that did
-//! not answer is not requested again for three seconds. A switch's hosts get at most 100 ICMP errors per second.
+//! **Bounds.** Packets wait for at most 1,024 next hops, 32 for each; packets from one port wait for at most 64. A next hop
+//! that did not answer is not requested again for three seconds. A switch's hosts get at most 100 ICMP errors per second.
 //!
 //! **Cost.** The first packet of a flow: a scan of the interfaces and routes, a look-up of the next hop, two messages. Each
 //! flow is checked twice a second.
@@ -271,7 +271,7 @@ impl Program for L3 {
         Box::new(L3Handler::new(&self.0, None))
     }
 
-    /// Resumes an earlier program's sessions, and keeps those of its facts that this program would report, too.
+    /// Resumes an earlier program's sessions, and keeps the facts that this program would report as well.
     fn resume_for_all(
         &self,
         info: &SwitchInfo,

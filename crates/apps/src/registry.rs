@@ -194,7 +194,7 @@ pub fn is_l3_first(names: &[impl AsRef<str>]) -> bool {
     programs.next().flatten().is_some_and(is_l3) && programs.all(|it| it.is_some_and(forwards_all))
 }
 
-/// Returns the first of these programs that has to see every packet-in, even those which the kernel could answer.
+/// Returns the first of these programs that has to see every packet-in, even packet-ins that the kernel could answer.
 pub fn find_watchful(names: &[impl AsRef<str>]) -> Option<&'static str> {
     let mut abouts = names.iter().filter_map(|name| find_about(name.as_ref()));
     let watchful = abouts.find(|about| about.sees == Sees::Everything);

@@ -13,7 +13,7 @@
 //!
 //! **When the controller is away.** Switches continue to forward by their entries. So a flow over a switch that loses its
 //! connection keeps its path for a while if it has no other ([`absence`]). The program requests the entries of a switch that
-//! joins: it adds missing entries, changes different ones, and deletes those of no path. Entries of an earlier run of the
+//! joins: it adds missing entries, changes different ones, and deletes entries of no path. Entries of an earlier run of the
 //! controller stay unless a known fact contradicts them ([`inherited`]).
 //!
 //! **When a switch is slow, or refuses an entry.** Messages that cannot be sent are made up for: as soon as the switch
@@ -497,7 +497,7 @@ impl Shared {
         Some(self.hosts.find_in(vlan, host)?.attached)
     }
 
-    /// Deletes the entries of those of the concerned flows that have an unknown host.
+    /// Deletes the entries of concerned flows that have an unknown host.
     fn remove(&self, network: &Network, concerns: impl Fn(&Flow) -> bool) {
         let mut flows = self.flows();
         let all = flows.paths.keys().chain(flows.inherited.flows());

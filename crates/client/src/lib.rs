@@ -3,8 +3,8 @@
 //! **Why a separate crate.** The command line, benchmarks and tests use it, and programs that only query a switch need no
 //! controller.
 //!
-//! **How.** A [`Client`] blocks, and has one request at a time. Every send and every wait has a timeout. All errors,
-//! including those from the switch, are a [`ClientError`].
+//! **How.** A [`Client`] blocks, and has one request at a time. Every send and every wait has a timeout. All errors, even a
+//! switch's, are a [`ClientError`].
 //!
 //! - [`SwitchName`] is an address, or the name of an Open vSwitch bridge on this machine.
 //! - [`PortNames`] replaces a switch's port names in texts by numbers.

@@ -93,7 +93,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Returns `true` if the entries are those of a switch that was queried in 1.0.
+    /// Returns `true` if the entries are from a switch that was queried in 1.0.
     pub fn is_of10(&self) -> bool {
         self.is_of10
     }
@@ -313,7 +313,7 @@ fn outputs(actions: &List<Action>) -> Vec<PortNo> {
     ports.collect()
 }
 
-/// Adds groups, each after those that it refers to.
+/// Adds groups, each after the groups that it refers to.
 fn add_groups(pipeline: &mut Pipeline, groups: Vec<GroupMod>) -> Result<(), LoadError> {
     let mut left = groups;
     loop {

@@ -90,7 +90,7 @@ impl Backlog {
 
     /// Waits until there is space. Returns `false` if the connection has closed.
     pub async fn ready(&self) -> bool {
-        // `listen` and `notify` are fences: what was written before one is seen after the other.
+        // `listen` and `notify` are fences: a write before one is seen after the other.
         while !self.is_closed() && !self.has_room() {
             let room = self.room.listen();
             if !self.is_closed() && !self.has_room() {

@@ -98,12 +98,12 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Returns whether there is output that the socket has not accepted.
+    /// Returns whether the socket has yet to accept some output.
     pub fn is_waiting(&self) -> bool {
         self.transport.is_waiting()
     }
 
-    /// Returns whether there are replies that the socket has not accepted: then nothing is read (back-pressure).
+    /// Returns whether the socket has yet to accept some replies: then no input is read (back-pressure).
     pub fn is_stalled(&self) -> bool {
         self.transport.is_stalled()
     }

@@ -1,4 +1,4 @@
-//! Connections on their way into a shard: new ones, and those that another shard hands over.
+//! Connections on their way into a shard: new ones, and connections that another shard hands over.
 //!
 //! They are not in the mailbox, to which every [`Network`](crate::Network) refers: its commands must not refer to
 //! connections, since the handlers of a connection refer to the network.
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// The connections that wait for a shard to adopt them.
 ///
-/// Thread-safety: any thread adds; only the shard removes. The lock precedes those of the registry and of a mailbox in the
-/// lock order.
+/// Thread-safety: any thread adds; only the shard removes. In the lock order, this lock precedes the registry's and a
+/// mailbox's.
 #[derive(Default)]
 pub(crate) struct ConnectionQueue(Mutex<VecDeque<Box<Connection>>>);
 

@@ -147,8 +147,8 @@ impl Controller {
     /// packet-ins. Messages that a program sends through a [`Network`] may be lost, or sent twice if a handler receives a
     /// packet-in again.
     ///
-    /// Only TCP connections are held. Of the handlers' kernel halves, only those that can be held
-    /// ([`KernelHalf::held`](crate::KernelHalf::held)) are started; taking over those of an earlier program requires
+    /// Only TCP connections are held. Of the handlers' kernel halves, only holdable ones
+    /// ([`KernelHalf::held`](crate::KernelHalf::held)) are started; taking over an earlier program's requires
     /// [`Controller::held_halves`].
     pub fn hold(mut self, held: Held) -> Self {
         self.held = Some(held);
@@ -260,7 +260,7 @@ impl Controller {
     /// Unlike a [`Program`], whose handlers see each message, they add no cost per message.
     ///
     /// Their messages are from [code outside of programs](crate::ProgramId::OUTSIDE). `start` is called like
-    /// [`Program::start`], after those of all programs.
+    /// [`Program::start`], but later, after all programs have started.
     pub fn background(mut self, start: impl FnOnce(&Background) + Send + 'static) -> Self {
         self.starters.push(Box::new(start));
         self

@@ -104,7 +104,7 @@ counters! {
 counters! {
     /// Counts of one shard.
     ShardCounters {
-        /// Connections adopted: new ones, and those that moved here from other shards.
+        /// Connections adopted: new ones, and connections moved here from other shards.
         connections,
         /// Connections closed, or moved to other shards.
         departures,

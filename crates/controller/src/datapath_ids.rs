@@ -42,7 +42,7 @@ impl DatapathIds {
     /// Reads the file.
     ///
     /// # Errors
-    /// If it cannot be read, or a line is invalid: the error names the line and what was expected.
+    /// If it cannot be read, or a line is invalid: the error contains the line and the expected form.
     pub fn read(path: &Path) -> Result<Self, SettingError> {
         let files = FileWatch::new(vec![path.to_owned()]);
         Ok(Self {

@@ -44,7 +44,7 @@ pub(crate) fn deletion(match_: Match, program: ProgramId) -> Message {
 }
 
 /// Encodes a program's message for its table, and marks the entries that it adds as the program's. In 1.0, a delete of one
-/// program's entries deletes those of all programs: see [`permanent`](crate::permanent).
+/// program's entries deletes all programs' entries: see [`permanent`](crate::permanent).
 pub(crate) fn encode(
     message: &Message,
     program: ProgramId,

@@ -16,8 +16,8 @@ pub enum NetworkEvent {
     /// Our role at the switch has changed to [`SwitchInfo::role`]: on request, or because another controller has become the
     /// primary. While it is [`Role::Secondary`](crate::Role::Secondary), messages that would change the switch are not sent.
     Role(Arc<SwitchInfo>),
-    /// The switch has refused a message with this code, the `count`th that it has refused. As in the log, only refusals whose
-    /// count is a power of two are reported, so that a switch that refuses everything does not flood subscribers.
+    /// The switch has refused a message with this code, the `count`th that it has refused. As in the log, only refusals with
+    /// a power of two as count are reported, so that a switch that refuses everything does not flood subscribers.
     Refused(Arc<SwitchInfo>, ErrorCode, u64),
     /// A program has panicked.
     Panicked(Arc<ProgramPanic>),

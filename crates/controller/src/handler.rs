@@ -15,9 +15,9 @@ const PREFETCHED: usize = 64;
 
 /// One switch's part of a control program, with its own state.
 ///
-/// A switch belongs to one shard, so its handler runs on one thread at a time and receives its messages in the order in
-/// which the switch sent them: the handler's state needs no lock (McNettle section 4). A program overrides the methods that
-/// it needs; those for messages do nothing by default (McNettle's `defaultHandler`).
+/// A switch belongs to one shard, so its handler runs on one thread at a time and receives its messages in the order in which
+/// the switch sent them: the handler's state needs no lock (McNettle section 4). A program overrides the methods that it
+/// needs; the methods for messages do nothing by default (McNettle's `defaultHandler`).
 ///
 /// Several programs on one switch see each message in the order of their [`Stage`]s, and within a stage in the order in which
 /// they were added. If a handler calls [`Switch::consume`], the programs after it do not see the message.

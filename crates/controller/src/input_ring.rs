@@ -27,8 +27,8 @@ pub trait InputRing: Send {
     /// Returns a descriptor that is readable while the ring is not empty.
     fn wakeup(&self) -> BorrowedFd<'_>;
 
-    /// Attaches a connection, whose input has all been read; the shard keeps reading its socket until it hands the input over.
-    /// Connection numbers are never reused.
+    /// Attaches a connection, of which all input has been read. The shard keeps reading its socket until it hands the input
+    /// over. Connection numbers are never reused.
     ///
     /// # Errors
     /// If it cannot be attached; its socket is read instead.

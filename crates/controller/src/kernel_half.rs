@@ -180,7 +180,7 @@ pub trait HeldHalves: Send + Sync {
 pub struct Resumed {
     /// The kernel half.
     pub half: Box<dyn KernelHalf>,
-    /// The programs' progress on the connection: the kernel's counts without those of the kernel half.
+    /// The programs' progress on the connection: the kernel's counts minus the kernel half's.
     pub progress: Progress,
     /// The answers since the earlier program last read the counts.
     pub reclaimed: Reclaimed,
@@ -268,8 +268,8 @@ pub struct Reclaimed {
     pub fell_back: u64,
 }
 
-/// The conditions for a switch to get a kernel half, which needs memory of the system: a peer that only connects, with forged
-/// datapath ids, gets none. The default has no conditions.
+/// The conditions for a switch to get a kernel half, which needs memory of the system: a peer that only connects with forged
+/// datapath ids gets no kernel half. The default has no conditions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Threshold {
     /// The time that the switch must have been up.

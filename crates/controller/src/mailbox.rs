@@ -13,7 +13,7 @@ pub(crate) type Token = u64;
 
 /// A command to a shard.
 pub(crate) enum Command {
-    /// Adopt the connections in the shard's queue: new ones, and those that another shard handed over.
+    /// Adopt the connections in the shard's queue: new ones, and connections handed over by another shard.
     Adopt,
     /// Hand a connection with about `share` (0 to 1) of the shard's load over to another shard.
     Give { to: usize, share: f64 },
@@ -82,12 +82,12 @@ impl Mailbox {
         })
     }
 
-    /// Returns a descriptor that becomes readable when there are commands.
+    /// Returns a descriptor that becomes readable when commands arrive.
     pub fn wakeup(&self) -> BorrowedFd<'_> {
         self.wakeup.as_fd()
     }
 
-    /// Returns whether there are no commands.
+    /// Returns whether no commands wait.
     pub fn is_empty(&self) -> bool {
         self.lock().commands.is_empty()
     }

@@ -443,7 +443,7 @@ impl Network {
     /// ```
     ///
     /// # Errors
-    /// The errors of `send`, except [`RequestError::Busy`], and those of [`Network::ready`].
+    /// The errors of `send`, except [`RequestError::Busy`], and the errors of [`Network::ready`].
     pub async fn when_ready<T>(
         &self,
         datapath_id: DatapathId,

@@ -1,4 +1,4 @@
-//! A record of all programs' entries in OpenFlow 1.0 switches, which is needed to delete those of one program.
+//! A record of all programs' entries in OpenFlow 1.0 switches, needed to delete one program's entries.
 //!
 //! **How.** A 1.0 switch deletes by match alone, from any program. So the framework records each permanent entry that
 //! programs send to it. If one program deletes, it adds the other programs' entries again in the same write. Their counters
@@ -127,7 +127,7 @@ impl Noted {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// Returns the program whose entries a delete selects; `None` if it deletes those of all.
+/// Returns the program whose entries a delete selects; `None` if it deletes all programs' entries.
 pub(crate) fn is_of_one_program(flow_mod: &FlowMod) -> Option<ProgramId> {
     let names_program = flow_mod.cookie_mask == !OWN_COOKIE_BITS;
     names_program

@@ -20,7 +20,7 @@ impl Ports {
         self.0.size()
     }
 
-    /// Returns whether there are no ports.
+    /// Returns whether the switch has no ports.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -7,8 +7,8 @@
 //! └─────────┴────────────────────────────────────────────────┘
 //! ```
 //! The framework writes the top byte of each entry that a program adds, so that a delete in OpenFlow 1.3 can select one
-//! program's entries by cookie and mask. Entries that belong to no program, such as table-miss entries and those of other
-//! controllers, have 0 there.
+//! program's entries by cookie and mask. Entries that belong to no program, such as table-miss entries and other controllers'
+//! entries, have 0 there.
 
 use crate::xid::{MAX_PROGRAMS, Origin};
 use std::fmt;

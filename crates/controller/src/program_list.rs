@@ -138,7 +138,7 @@ impl ProgramList {
 pub(crate) struct Programs {
     list: Arc<ProgramList>,
     network: Network,
-    /// A background that belongs to no program, from which those of programs are created.
+    /// A background that belongs to no program, from which the programs' backgrounds are created.
     background: Background,
     /// The background of each program of the list.
     backgrounds: Vec<Background>,

@@ -2,7 +2,7 @@
 //!
 //! **Why.** A [`Program`](crate::Program) sees decoded messages, and shares its switches with other programs: cookies and
 //! xids identify the sender, and the session configures the switch. A program that speaks OpenFlow itself, such as one
-//! written for another controller, expects none of that.
+//! written for another controller, expects neither.
 //!
 //! **How.** The session answers the hello, requests the features and keeps the connection alive. The program receives every
 //! other frame unchanged, starting with the hello and the features reply, and its frames are sent unchanged.

@@ -1,7 +1,7 @@
 //! The entries of a program that replaces another: entries that both install stay, and are not sent again.
 //!
 //! **How.** The switch reports the entries with the program's number ([`ProgramId`]). The new program's changes of such
-//! entries are first applied to this record, and only those that make a difference are sent to the switch:
+//! entries are first applied to this record, and only changes that make a difference are sent to the switch:
 //!
 //! ```text
 //!              add of the same          quiet for a while
@@ -69,7 +69,7 @@ impl Known {
     }
 }
 
-/// The number of a program's entries that a switch had already, and of those that were sent.
+/// The numbers of a program's entries in a switch that were kept, added and deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub kept: u64,
@@ -312,7 +312,7 @@ fn encode_deletion(entry: &FlowMod, version: Version, xid: u32, out: &mut Vec<u8
     let _ = deletion.encode(version, xid, out);
 }
 
-/// Builds the request for a program's entries: for those of all programs in 1.0, which cannot select them.
+/// Builds the request for a program's entries: in 1.0, which cannot select them, for all programs' entries.
 pub(crate) fn request(program: ProgramId, version: Version) -> Message<'static> {
     let request = match version {
         Version::Of10 => FlowStatsRequest::default(),

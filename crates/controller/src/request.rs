@@ -137,8 +137,8 @@ pub(crate) struct Asker {
     pub deadline: Duration,
 }
 
-/// The requests of one connection that await replies, by xid. [`Requests::sweep`] removes dropped ones, and ends those past
-/// their deadline; when the table is dropped, all others resolve to [`RequestError::Disconnected`].
+/// The requests of one connection that await replies, by xid. [`Requests::sweep`] removes dropped requests, and ends requests
+/// past their deadline; when the table is dropped, all others resolve to [`RequestError::Disconnected`].
 #[derive(Default)]
 pub(crate) struct Requests {
     /// Ordered, so that waiting tasks are woken in a deterministic order.
@@ -199,7 +199,7 @@ impl Requests {
         self.waiting.keys().copied()
     }
 
-    /// Removes requests that were dropped, and ends those past their deadline.
+    /// Removes dropped requests, and ends requests past their deadline.
     pub fn sweep(&mut self, now: Instant) {
         self.waiting
             .retain(|_, waiting| !waiting.asker.sender.is_closed());

@@ -45,7 +45,7 @@ pub struct Running {
 /// The settings that a controller starts with.
 pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
-    /// Keeps connections when this program ends, and has those of an earlier program.
+    /// Keeps connections when this program ends, and has kept an earlier program's.
     pub held: Option<Held>,
     /// Continues kernel halves of an earlier program.
     pub held_halves: Option<Arc<dyn HeldHalves>>,

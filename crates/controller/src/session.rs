@@ -11,8 +11,8 @@
 //! **Roles** (1.3.5 sections 6.3.6 and 7.3.9). Every controller starts as an EQUAL, and stays one unless its settings request
 //! another role ([`SessionConfig::role`]) or [`Session::ask_for_role`] is called. If the settings do, the switch joins only
 //! after its answer: until then only this connection's configuration is written, and packet-ins are ignored, since another
-//! controller may answer them. [`Session::poll_role`] reports outcomes, including those of a role request that a program
-//! sends itself, whose reply is routed to it like every reply.
+//! controller may answer them. [`Session::poll_role`] reports outcomes, even of a role request that a program sends itself;
+//! the program receives the reply as well.
 
 use crate::SwitchInfo;
 use crate::role::Role;

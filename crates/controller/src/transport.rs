@@ -160,7 +160,7 @@ impl<C: Channel> Transport<C> {
         !self.output.is_empty() || self.channel.has_unsent()
     }
 
-    /// Returns whether the channel has yet to accept some replies: then nothing is read (back-pressure). Messages from the
+    /// Returns whether the channel has yet to accept some replies: then no input is read (back-pressure). Messages from the
     /// mailbox, in any number, do not stop reading.
     pub fn is_stalled(&self) -> bool {
         self.output.replies() > 0

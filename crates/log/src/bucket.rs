@@ -57,7 +57,7 @@ impl TokenBucket {
         self.full_at.saturating_duration_since(now) + rate.interval <= rate.interval * rate.burst
     }
 
-    /// Takes a token; returns `false` if it has none.
+    /// Takes a token; returns `false` if the bucket is empty.
     pub fn take(&mut self, rate: Rate, now: Instant) -> bool {
         let has_token = self.has_token(rate, now);
         if has_token {

@@ -73,7 +73,7 @@ pub struct Limit {
     bounds: Bounds,
     sum: TokenBucket,
     subjects: HashMap<u64, Subject>,
-    /// Suppressed lines whose subjects are not remembered.
+    /// The number of suppressed lines about subjects that are not remembered.
     elsewhere: u64,
     next_sweep: Instant,
 }

@@ -251,7 +251,7 @@ impl Book {
         broken.len()
     }
 
-    /// Checks the state of the entries, and releases the reservations of those that are gone.
+    /// Checks the state of the entries, and releases reservations without entries.
     pub fn settle(&self) {
         let mut list = self.list();
         for key in list.paths.settle() {

@@ -84,7 +84,7 @@ impl Sweeper {
         }
     }
 
-    /// Removes and returns the due switches, except for those that are being swept.
+    /// Removes and returns the due switches, except switches that are being swept.
     fn take_due(&self, at_work: &BTreeSet<DatapathId>) -> BTreeSet<DatapathId> {
         let mut due = self.due.lock();
         let later = due.intersection(at_work).copied().collect();
@@ -139,7 +139,7 @@ async fn in_time<T>(
     reply.unwrap_or(Err(RequestError::Timeout(PATIENCE)))
 }
 
-/// Deletes the entries with this cookie that `match_` includes; in 1.0, those of all programs.
+/// Deletes the entries with this cookie that `match_` includes; in 1.0, all programs' entries.
 pub(super) fn delete(
     network: &Network,
     switch: DatapathId,

@@ -117,7 +117,7 @@ fn parse_match(rest: Rest) -> Result<Match<'static>, String> {
         let expected = "a match; the last line, default, decides on all other packets";
         return Err(rest.problem("where the match should be", expected));
     }
-    // White space before a match has no meaning: this padding makes columns those of the line.
+    // White space before a match has no meaning: this padding makes the columns of errors count from the start of the line.
     let padded = " ".repeat(rest.at) + rest.text;
     let match_ = padded
         .parse()

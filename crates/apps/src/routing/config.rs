@@ -8,8 +8,8 @@ use crate::flood_budget::FloodLimit;
 pub struct RoutingConfig {
     /// The limit of packets to unknown hosts that are flooded from each port. 1,000 a second, and a burst of 2,000.
     pub flood_limit: FloodLimit,
-    /// The maximum number of flows with entries that are charged to a port: those that its hosts started, and the replies
-    /// to them. 1,024.
+    /// The maximum number of flows with entries that are charged to a port: flows that its hosts started, and the replies to
+    /// them. 1,024.
     pub flows_per_port: usize,
 }
 

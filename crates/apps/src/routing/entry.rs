@@ -69,8 +69,8 @@ impl Entry {
     }
 }
 
-/// Replaces a flow's entries by those of a path: first sends the new and different entries, starting at the egress switch,
-/// then deletes the others. Entries that stay are not sent.
+/// Replaces a flow's entries by the entries of a path: first sends the new and different entries, starting at the egress
+/// switch, then deletes the others. Entries that stay are not sent.
 pub(super) fn replace(
     network: &Network,
     late: &Late,

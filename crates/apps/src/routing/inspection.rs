@@ -1,4 +1,4 @@
-//! Entries that send ARP and neighbour discovery to the controller, above those of flows ("dynamic ARP inspection").
+//! Entries that send ARP and neighbour discovery to the controller, above the entries of flows ("dynamic ARP inspection").
 //!
 //! **Why.** Hosts believe any ARP reply that they receive, even a unicast one. Along a flow's entries, a forged reply would
 //! reach its victim uninspected. In the controller, [`NeighbourProxy`](urtica_services::NeighbourProxy) drops each message

@@ -80,7 +80,7 @@ impl<A: Clone> Rules<A> {
         self.rules.iter()
     }
 
-    /// Returns the VLANs to which a rule for all VLANs is added: those that have rules, and 0.
+    /// Returns the VLANs to which a rule for all VLANs is added: VLANs with rules, and 0.
     pub fn vlans(&self) -> Vec<u16> {
         self.last_ids.keys().copied().collect()
     }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(rules.delete(Some(2), None).len(), 3);
         rules.forget_vlans();
         assert_eq!(rules.vlans(), [0]);
-        // Numbers of a VLAN without rules restart; those of rules without a VLAN continue.
+        // Numbers of a VLAN without rules restart; numbers of rules without a VLAN continue.
         assert_eq!(rules.add(2, 1, from_port(2), ()).unwrap().0.id, 1);
         assert_eq!(rules.add(0, 1, from_port(9), ()).unwrap().0.id, 3);
     }

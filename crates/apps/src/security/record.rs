@@ -313,8 +313,8 @@ impl SwitchRecord {
         port.note(attempt, blame, config)
     }
 
-    /// Returns the offences, by port and, unless it is the whole port's, by address, and clears the offenders' records.
-    /// Clears the records of ports that are not at the edge, too, and keeps those of ports whose side is unknown.
+    /// Returns the offences, by port and, unless it is the whole port's, by address, and clears the offenders' records. Also
+    /// clears the records of ports that are not at the edge, and keeps the records of ports on an unknown side.
     pub fn take_offences(
         &mut self,
         config: &SecurityConfig,

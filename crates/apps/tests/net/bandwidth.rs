@@ -473,7 +473,7 @@ fn random_faults_overbook_no_links() {
         let config = BandwidthConfig {
             demands: vec!["3M udp".parse().unwrap(), "4M tcp".parse().unwrap()],
             default_capacity_bps: 10 * MBPS,
-            // Streams arrive completely, even those that get no bandwidth.
+            // Streams arrive completely, even if they get no bandwidth.
             best_effort: true,
             ..BandwidthConfig::default()
         };

@@ -241,7 +241,7 @@ fn forged_senders_fill_only_their_port_for_a_while() {
     };
     send(&mut net, 0..most + 500);
     assert_eq!(learning.refused(), 500);
-    // Hosts at other ports are not affected, nor those at the full port, since packets to them are flooded.
+    // Neither hosts at other ports nor hosts at the full port are affected, since packets to the latter are flooded.
     assert!(net.ping_all().unwrap().is_complete());
     net.run_for(FULL_PORT_KEPT_FOR);
     let refused = learning.refused();

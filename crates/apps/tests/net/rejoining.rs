@@ -193,7 +193,7 @@ fn returning_switches_lose_entries_of_ended_flows() {
         let h3 = bench.net.link("h3", "s3").unwrap();
         bench.net.cut(h3).unwrap();
         bench.net.run_for(BACK);
-        // Of 4, 6 and 4 flows, only those between h1 and h2 remain.
+        // Of 4, 6 and 4 flows, only the flows between h1 and h2 remain.
         assert_eq!(
             bench.entries(),
             [before[0] - 2, before[1] - 4, before[2] - 4]

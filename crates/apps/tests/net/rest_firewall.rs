@@ -111,7 +111,7 @@ fn rules_and_status_survive_a_reconnection() {
     }
 }
 
-/// Counts the frames that a host receives, except those that it always receives.
+/// Counts the tagged frames that hosts receive.
 #[derive(Clone, Default)]
 struct Tagged(Rc<Cell<usize>>);
 

@@ -114,7 +114,7 @@ pub fn tagged(tpid: u16, vid: u16, mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// A counter of the packet-ins that the controller receives, except those of LLDP.
+/// A counter of the packet-ins that the controller receives, except LLDP's.
 #[derive(Clone, Default)]
 pub struct PacketIns(Rc<Cell<usize>>);
 

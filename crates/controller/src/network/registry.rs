@@ -87,8 +87,7 @@ impl Network {
         }
     }
 
-    /// Announces a switch, whose ports are known, and whose handlers' `switch_up` has been called if our role permits
-    /// changes.
+    /// Announces a switch. Its ports are known, and `switch_up` of its handlers has been called if our role permits changes.
     pub(crate) fn announce(&self, datapath_id: DatapathId, token: Token) {
         let mut switches = self.write();
         let entry = switches.get_mut(&datapath_id);

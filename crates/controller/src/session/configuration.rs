@@ -27,9 +27,8 @@ impl Session {
         }
     }
 
-    /// Writes the configuration that depends on the features reply: for further tables, and for ports whose description
-    /// arrived too early and was ignored. With roles this is all of it, without table-miss entries if ours permits only
-    /// reading.
+    /// Writes the configuration that depends on the features reply: for further tables, and for ports that were described too
+    /// early and ignored. With roles this is all of it, without table-miss entries if ours permits only reading.
     pub(super) fn write_rest_of_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
         if version == Version::Of10 {
             return;

@@ -1,9 +1,9 @@
 //! Closed connections, which may still have messages on their way to the sockets.
 //!
 //! A switch may send its last requests and close its side at once: it has disconnected, but our answers must still reach it.
-//! Dropping the connection would lose answers that a kernel half has not written, and those that the switch has not read. The
-//! kernel half needs microseconds, or milliseconds on a busy machine, and does not report when it is done, so each connection
-//! is checked again, at growing intervals.
+//! Dropping the connection would lose answers that a kernel half has not written, or the switch has not read. The kernel half
+//! needs microseconds, or milliseconds on a busy machine, and does not report when it is done, so each connection is checked
+//! again, at growing intervals.
 
 use super::{EVENTS, STOPPED, Shard, TICK};
 use crate::batch::BatchContext;
@@ -138,7 +138,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Closes or leaves all connections, including those just handed over by other shards. No more will arrive.
+    /// Closes or leaves all connections, including connections just handed over by other shards. No more will arrive.
     pub(super) fn close_all(&mut self, drain_timeout: Duration) {
         if self.is_leaving {
             for key in self.keys() {

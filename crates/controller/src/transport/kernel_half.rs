@@ -6,7 +6,7 @@
 //!     │                │                │        reclaim
 //!     └────────────────┴─── let go ─────┴───► LetGo ───► dropped
 //! ```
-//! A held connection starts at *Unkept*, other connections at *Detached*, those of an earlier program at *Program*.
+//! A held connection starts at *Unkept*, an earlier program's at *Program*, and any other at *Detached*.
 
 use super::{Channel, Front, Transport, TransportError};
 use crate::KernelHalfTotals;

@@ -1,5 +1,5 @@
-//! Tests of a controller whose thread ends. Handlers, programs and switches cannot cause that, so a bug is simulated: a shard
-//! is commanded to hand a switch over to a shard that does not exist.
+//! Tests of a controller in which a thread ends. Handlers, programs and switches cannot cause that, so a bug is simulated: a
+//! shard is commanded to hand a switch over to a shard that does not exist.
 
 use super::*;
 use crate::{Controller, Running, Switch, SwitchHandler, SwitchInfo};

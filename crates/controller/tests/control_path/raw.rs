@@ -272,7 +272,7 @@ fn programs_that_observe_share_a_switch_with_it() {
         },
         told,
     );
-    // Its xids may collide with those of the service's barrier and of requests from outside of handlers.
+    // Its xids may collide with the xids of the service's barrier and of requests from outside of handlers.
     let (raw, seen) = Raw::new(|switch, frame| {
         if type_and_xid(frame).0 == 10 {
             for tag in [0x01, 0xfa, 0xfe, 0xff_u32] {

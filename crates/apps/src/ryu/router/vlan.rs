@@ -221,8 +221,8 @@ impl VlanRouter {
         Ok((id, own))
     }
 
-    /// Returns the numbers of the addresses with this number, or of all: first those that can be deleted, then those whose
-    /// subnet contains a gateway.
+    /// Returns the numbers of the addresses with this number, or of all: first of deletable ones, then of those whose subnet
+    /// contains a gateway.
     pub fn deletable(&self, id: Option<u16>) -> (Vec<u16>, Vec<u16>) {
         let wanted = self.addresses.iter();
         let wanted = wanted.filter(|it| id.is_none_or(|id| it.id == id));
@@ -234,7 +234,7 @@ impl VlanRouter {
         (ids(unused), ids(used))
     }
 
-    /// Deletes an address. Returns the messages that delete its entries, and those of the hosts of its subnet.
+    /// Deletes an address. Returns the messages that delete its entries, and the entries of its subnet's hosts.
     pub fn delete_address(&mut self, id: u16, program: ProgramId) -> Vec<Message<'static>> {
         let index = self.addresses.iter().position(|it| it.id == id);
         let Some(gone) = index.map(|index| self.addresses.remove(index)) else {
