@@ -69,7 +69,7 @@ fn net(spec: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
     (net, bandwidth)
 }
 
-/// Counts the frames with UDP datagrams that a host receives.
+/// Counts the datagrams to port 5001 that a host receives.
 #[derive(Clone)]
 pub struct PacketsTo(HostId, Rc<Cell<usize>>);
 

@@ -276,7 +276,7 @@ fn undeliverable_packets_are_answered() {
     );
 }
 
-/// Counts the ARP requests of gateways that a host receives.
+/// Counts the ARP packets that a host receives.
 struct Requests(HostId, Rc<RefCell<usize>>);
 
 impl Watcher for Requests {

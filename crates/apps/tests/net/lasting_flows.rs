@@ -71,7 +71,7 @@ fn many_lasting_flows_are_no_flood() {
     let (mut net, security) = started();
     send_on(&mut net, &flows, 90, 4);
     assert_eq!(dropped(&security), []);
-    // Flows that start at once are one.
+    // Started at once, these flows are a flood.
     let (mut net, security) = started();
     inject(&net, "s1", 1, flows);
     net.run_for(ms(500));

@@ -12,7 +12,7 @@ use urtica_wire::{
 
 const ONE: DatapathId = DatapathId(1);
 
-/// Floods packets, and sends their number since the switch joined. A separate handler for each connection would restart at 0.
+/// Sends the nth packet since the switch joined out of port n. A separate handler for each connection would restart at 1.
 struct Numbering(u32);
 
 impl SwitchHandler for Numbering {

@@ -255,7 +255,7 @@ fn handlers_are_notified_when_it_stops_or_is_dropped() {
         }
         let pending = network.barrier(DatapathId(1)).unwrap();
         if is_dropped {
-            // On any thread.
+            // Any thread may drop it.
             std::thread::spawn(move || drop(bench)).join().unwrap();
         } else {
             bench.controller.stop();

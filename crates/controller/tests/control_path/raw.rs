@@ -226,7 +226,7 @@ fn excessive_input_before_the_features_reply_is_refused() {
     running.stop().unwrap();
 }
 
-/// A service that requests a barrier when told to, and hides all packet-ins.
+/// A service that requests a barrier when its switch comes up, and hides all packet-ins.
 struct Service {
     network: Arc<Mutex<Option<Network>>>,
 }
