@@ -4,7 +4,7 @@
 //! entries are first applied to this record, and only changes that make a difference are sent to the switch:
 //!
 //! ```text
-//!              add of the same          quiet for a while
+//!              identical add            quiet for a while
 //!   inherited ────────────────► kept
 //!       │  └──────────────────────────────► deleted
 //!       │ delete                ▲               ▲

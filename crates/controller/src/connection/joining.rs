@@ -116,7 +116,7 @@ impl<C: Channel> Connection<C> {
         self.start_kernel_half(batch);
     }
 
-    /// Notes that programs may write to the switch, whose ports are known.
+    /// Calls `switch_up` and starts timers, when the ports are known and programs may write to the switch.
     pub(super) fn activate(&mut self, batch: &mut BatchContext) {
         self.call_each(batch, |handler, switch| handler.switch_up(switch));
         if let Some(switch) = &mut self.switch {

@@ -4,7 +4,7 @@
 //!            ┌───────── stale, unless the caller named the generation ─────────┐
 //!            ▼                                                                 │
 //! ask ──► Generation: OFPCR_ROLE_NOCHANGE ──reply──► Request: role and id ─────┴─► settled: granted or refused
-//!            (1.3, where no generation is named)        └─► lost: OFPBRC_IS_SLAVE, or a reply that tells another role
+//!            (1.3, if no generation is named)           └─► lost: OFPBRC_IS_SLAVE, or a reply with another role
 //! ```
 //! OpenFlow 1.3 does not notify a controller of the loss of its role until it writes. So a primary checks its role each
 //! [`SessionConfig::echo_interval`](super::SessionConfig::echo_interval). Nicira's extension for 1.0 has no generations and
