@@ -1,8 +1,8 @@
 //! A record of all programs' entries in OpenFlow 1.0 switches, needed to delete one program's entries.
 //!
 //! **How.** A 1.0 switch deletes by match alone, from any program. So the framework records each permanent entry that
-//! programs send to it. If one program deletes, it adds the other programs' entries again in the same write. Their counters
-//! restart.
+//! programs send to it. If one program deletes entries, the framework adds the other programs' entries again in the same
+//! write. Their counters restart.
 //!
 //! **Not recorded.** Entries with a time-out, which are added again with the packets that they are for; entries that
 //! [`Switch::forward_with_rule`](crate::Switch::forward_with_rule) adds, for the same reason; and entries that a switch had
