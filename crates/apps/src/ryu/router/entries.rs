@@ -3,14 +3,14 @@
 //! Priorities and cookies are Ryu's:
 //!
 //! ```text
-//! 37      to an address of the router     to the controller (1037 also without a VLAN)
+//! 1037    to an address of the router     to the controller
 //! 36      within a subnet                 NORMAL
-//! 35      to a host that has been heard   to the host
-//! 2..34   by a route                      to its gateway, or to the controller until that has been heard
-//! 2       to a subnet                     to the controller, which asks for the host
+//! 35      to a known host                 to the host
+//! 2..34   by a route                      to its gateway, or to the controller until the gateway is known
+//! 2       to a subnet                     to the controller, which sends an ARP request for the host
 //! 1       everything else                 by the default route, or dropped
 //! ```
-//! With a VLAN they are 1,000 higher.
+//! With a VLAN, all but the first are 1,000 higher.
 
 use super::vlan::{Neighbour, Route, RouterAddress, VlanRouter};
 use crate::ryu::rules;
