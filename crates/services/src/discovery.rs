@@ -14,17 +14,17 @@
 //!                              └── news ──► wakeup ────────► findings ──► Topology, FloodTree, then events
 //! ```
 //!
-//! Messages for the switch whose message is being handled leave with its other replies, in the same write: once the last
-//! switch has come up, all links are known after two round trips of a frame between switch and controller. One background
-//! program publishes all findings together: a burst of changes costs one topology, not one per change. Between two
-//! publications it waits [`PUBLISH_PAUSE_PER_PORT`] per port, so that a large network that is starting does not spend its
-//! time building topologies.
+//! Probes for the switch whose message is being handled are sent with its other replies, in one write: once the last switch has
+//! come up, all links are known after two round trips of a frame between switch and controller. One background program
+//! publishes all findings together: a burst of changes costs one topology, not one per change. Between two publications it
+//! waits [`PUBLISH_PAUSE_PER_PORT`] per port, so that a large network that is starting does not spend its time building
+//! topologies.
 //!
 //! **Cost.** A packet-in that is not LLDP: one comparison. A probe that confirms a known link: checking its authenticator,
 //! one lock, a few look-ups. A publication: building the topology and the spanning tree, about 100 ns per link.
 //!
-//! **Thread-safety.** One lock guards `Links`, held while one message or one round of timers is handled; nothing else is
-//! called under it. Readers of snapshots and events never wait for it.
+//! **Thread-safety.** One lock guards `Links`. It is held while one message or one round of timers is handled, and no other
+//! code is called under it. Readers of snapshots and events never wait for it.
 
 mod config;
 mod damping;
@@ -56,21 +56,21 @@ use urtica_topology::{PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
 use urtica_wire::{Action, DatapathId, EntryOptions, Match, PacketIn, Port, PortStatus};
 
-/// The minimum pause between two publications, per port of the network: about ten times the time to build the topology, so
-/// that publishing never uses more than a tenth of a core.
+/// The minimum pause between two publications, per port of the network. It is about ten times the time to build the topology,
+/// so publishing never uses more than a tenth of a core.
 pub const PUBLISH_PAUSE_PER_PORT: Duration = Duration::from_micros(1);
 
 /// The upper limit of every duration in the configuration.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum number of LLDP frames per second that are examined from each port, in addition to the probes from the port
-/// at the other end of its link. An excess affects no other port.
+/// Maximum number of LLDP frames per second that are examined from each port, in addition to the probes from the port at the
+/// other end of its link. A port that exceeds this limit does not affect other ports.
 const LLDP_RATE_PER_PORT: u32 = 100;
 
 /// Maximum number of LLDP frames that are examined from each port in a burst.
 const LLDP_BURST_PER_PORT: u32 = 200;
 
-/// A priority above all entries of programs, so that they cannot hide links.
+/// Higher than the priority of any program's entries, so that they cannot hide links.
 const ENTRY_PRIORITY: u16 = u16::MAX;
 
 /// Link discovery: a program, and a handle to its results. Cheap to clone. See the module's documentation.
@@ -109,18 +109,18 @@ struct Shared {
     last_owner: AtomicU64,
     /// The offload that settles probes of known links, if any.
     offload: Offload,
-    /// Available from the start.
+    /// Set when the controller starts.
     active: OnceLock<Active>,
 }
 
-/// Available once the controller has started.
+/// The parts that exist once the controller has started.
 struct Active {
     background: Background,
     links: Mutex<Links>,
 }
 
 impl Discovery {
-    /// Link discovery for one controller.
+    /// Creates the link discovery of one controller.
     ///
     /// # Panics
     /// If the system has no random bytes and the configuration has no secret.
@@ -158,9 +158,9 @@ impl Discovery {
         &self.0.flood_tree
     }
 
-    /// Floods a frame without using any link: sends it by the host ports of all these switches except the ingress port.
-    /// This costs one packet-out per switch and no packet-in. Does nothing if the ingress port does not accept flooded
-    /// packets ([`FloodTree::is_open`]).
+    /// Floods a frame without using any link: sends it out of the host ports of all these switches, except the ingress port.
+    /// This costs one packet-out per switch and no packet-in. Does nothing if the ingress port does not accept flooded packets
+    /// ([`FloodTree::is_open`]).
     pub fn flood(
         &self,
         network: &Network,
@@ -179,18 +179,18 @@ impl Discovery {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Events from now on. The topology is always at least as new as the event.
+    /// Returns the events from now on. The topology is always at least as new as the event.
     pub fn events(&self) -> Events<DiscoveryEvent> {
         self.0.events.subscribe()
     }
 
-    /// The counters. Probes that were [settled elsewhere](Discovery::offload) are counted there
+    /// Returns the counters. Probes that were [settled elsewhere](Discovery::offload) are counted there
     /// ([`SettledCounts`](crate::SettledCounts)).
     pub fn counters(&self) -> &DiscoveryCounters {
         &self.0.counters
     }
 
-    /// The role of a port; `None` if it is down or does not exist.
+    /// Returns the role of a port; `None` if it is down or does not exist.
     ///
     /// To query many ports, load [`Discovery::flood_tree`] once.
     pub fn port_role(&self, port: PortId) -> Option<PortRole> {
@@ -211,10 +211,10 @@ impl Discovery {
         self.port_role(port) == Some(PortRole::Host)
     }
 
-    /// Probes a host port at once because its classification is in doubt: a host appears there that was at another port. The
-    /// host may have moved, or packets loop over a link that carried no probes for a while.
+    /// Probes a host port at once because its classification is in doubt: a host appears there that was at another port. Either
+    /// the host has moved, or packets loop over a link that carried no probes for a while.
     ///
-    /// At most ten times per second and port; does nothing for other ports.
+    /// At most ten times per second and port. Does nothing for other ports.
     pub fn doubt(&self, port: PortId) {
         let Some(active) = self.0.active.get() else {
             return;
@@ -273,13 +273,13 @@ impl Program for Discovery {
     }
 }
 
-/// The handler of one switch: passes what it receives to `Links`, and sends the resulting probes for this switch at once.
+/// The handler of one switch: passes its input to `Links`, and sends the resulting probes for this switch at once.
 struct Handler {
     discovery: Arc<Shared>,
     switch: DatapathId,
     owner: Owner,
     is_up: bool,
-    /// Limits the LLDP frames of each port.
+    /// Limits the LLDP frames that are examined from each port.
     frames: PortBuckets,
 }
 
@@ -307,7 +307,7 @@ impl SwitchHandler for Handler {
 
     fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
         let (id, owner, port) = (self.switch, self.owner, &status.port);
-        // A switch has no more ports than its session accepts, whatever it reports.
+        // A switch has at most the ports that its session accepts, whatever it reports.
         let is_there = switch.info().port(port.port_no).is_some();
         if !is_there {
             self.frames.forget(port.port_no);
@@ -361,8 +361,8 @@ impl Handler {
 
     /// Reports a change at the switch, and sends the resulting probes.
     ///
-    /// If no connection represents the switch although it is up, this one does from now on: of two connections with one
-    /// datapath id that come up together, the one that is closed may report last.
+    /// If no connection represents the switch although it is up, this one does from now on: if two connections with one
+    /// datapath id come up together, the closed one may report last.
     fn tell(&self, switch: &mut Switch, what: impl FnOnce(&mut Links, Instant)) {
         let (id, owner) = (self.switch, self.owner);
         let probes = self.discovery.tell(|links, now| {
@@ -374,7 +374,7 @@ impl Handler {
         count(&self.discovery.counters.probes_sent, probes.len());
         for probe in &probes {
             let frame = self.discovery.frame(probe);
-            // Fails for a port without a number in 1.0, and such a port was never reported.
+            // Fails for a port without a number in 1.0; such a port was never reported.
             let _ = switch.send(&packet_out(&frame, &[Action::output(probe.from.port_no)]));
         }
     }
@@ -384,7 +384,7 @@ fn all_ports(switch: &Switch) -> Vec<Port> {
     switch.info().ports.iter().copied().collect()
 }
 
-/// Sends LLDP to the controller, whatever entries other programs install.
+/// Installs the entry that sends LLDP to the controller, whatever entries other programs install.
 fn install_entry(switch: &mut Switch) {
     let lldp = Match::any()
         .eth_type(ether_type::LLDP)
@@ -395,7 +395,7 @@ fn install_entry(switch: &mut Switch) {
 }
 
 impl Shared {
-    /// Reports a change; returns the resulting probes, all of them for the switch where it happened.
+    /// Reports a change; returns the resulting probes, which are all for the switch where it happened.
     fn tell(&self, what: impl FnOnce(&mut Links, Instant)) -> Vec<Probe> {
         let Some(active) = self.active.get() else {
             return Vec::new();
@@ -411,7 +411,7 @@ impl Shared {
         probes
     }
 
-    /// A probe's frame, which is about to be sent.
+    /// Returns the frame of a probe that is about to be sent.
     fn frame(&self, probe: &Probe) -> Vec<u8> {
         let frame = self.prober.frame(probe);
         if let (Some(offload), Some(at)) = (self.offload.get(), probe.confirms_at) {
@@ -421,7 +421,7 @@ impl Shared {
         frame
     }
 
-    /// The background program: timers and publishing.
+    /// Runs the background program: timers and publishing.
     async fn run(&self, background: Background) {
         let mut next_publication = background.now();
         loop {
@@ -436,7 +436,7 @@ impl Shared {
         }
     }
 
-    /// Handles everything that is due, and waits until more is due.
+    /// Handles all due work, and waits until more is due.
     fn take_turn(
         &self,
         background: &Background,
@@ -467,8 +467,8 @@ impl Shared {
         for probe in probes {
             let (switch, port_no) = (probe.from.switch, probe.from.port_no);
             let frame = self.frame(probe);
-            // Fails if the switch has disconnected, which will be reported soon, or does not keep up: then this probe is
-            // missed.
+            // Fails if the switch has disconnected, which will be reported soon, or if its send queue is full. Then this probe
+            // counts as missed.
             let _ = background
                 .network()
                 .send(switch, &packet_out(&frame, &[Action::output(port_no)]));
@@ -495,8 +495,7 @@ impl Shared {
 }
 
 impl Active {
-    /// Locks the state. After a panic it may be half changed, and is used nevertheless: probes and time-outs correct
-    /// it.
+    /// Locks the state. If a panic left it half changed, it is used nevertheless: probes and time-outs correct it.
     fn with_links<R>(&self, work: impl FnOnce(&mut Links) -> R) -> R {
         work(&mut self.links.lock())
     }

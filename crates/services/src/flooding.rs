@@ -5,8 +5,8 @@
 //! its sender has flooded it along the tree as well.
 //!
 //! **A new port waits.** A port is open once it has been quiet for the settle time (0.3 s), because another switch may be
-//! behind it. This corresponds to 802.1D's listening state, which takes 15 s. Users notice that a host's broadcasts are lost
-//! in the first 0.3 s after its port comes up, as with any careful switch.
+//! behind it. This corresponds to 802.1D's listening state, which lasts 15 s. Users notice it because a host's broadcasts are
+//! lost in the first 0.3 s after its port comes up, as with any careful switch.
 //!
 //! **Limits.** Flow entries with an output to FLOOD, and packet-outs to ALL, are not safe: the switch executes them without
 //! the controller. Neither are loops through switches that are not connected to this controller.
@@ -30,7 +30,7 @@ const OUTPUTS: usize = 1024;
 pub enum PortRole {
     /// It came up recently and is not classified yet.
     Unclassified,
-    /// No switch of ours.
+    /// None of our switches is behind it.
     Host,
     /// Another switch's port, but no link is up: only one direction is known, it flaps, or it was refused.
     Blocked,
@@ -64,7 +64,7 @@ struct FloodPort {
 }
 
 impl FloodTree {
-    /// The open ports among `ports`, which are sorted.
+    /// Creates the tree; the open ports are among `ports`, which are sorted.
     pub(crate) fn new(tree: &SpanningTree, ports: &[SeenPort]) -> Self {
         let mut switches = BTreeMap::<_, Vec<_>>::new();
         for seen in ports {
@@ -83,7 +83,7 @@ impl FloodTree {
         Self { switches }
     }
 
-    /// All ports of a role, by switch and number.
+    /// Returns all ports with a role, by switch and number.
     pub fn ports_of(&self, role: PortRole) -> impl Iterator<Item = PortId> + '_ {
         let switches = self.switches.iter();
         switches.flat_map(move |(&switch, ports)| {
@@ -92,7 +92,7 @@ impl FloodTree {
         })
     }
 
-    /// The role of a port; `None` if it is down or does not exist.
+    /// Returns the role of a port; `None` if it is down or does not exist.
     pub fn role(&self, port: PortId) -> Option<PortRole> {
         self.find(port).map(|port| port.role)
     }
@@ -118,7 +118,7 @@ impl FloodTree {
             .map(|port| port.port_no)
     }
 
-    /// The host ports that get a packet which is flooded without using links, by switch, without the ingress port.
+    /// Returns the host ports for a packet that is flooded without using links, by switch, except the ingress port.
     pub(crate) fn host_ports(
         &self,
         from: PortId,
@@ -145,7 +145,7 @@ impl FloodTree {
         for (switch, ports) in self.host_ports(from).filter(|(switch, _)| to(*switch)) {
             for ports in ports.chunks(OUTPUTS) {
                 let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
-                // A switch that has disconnected, or does not keep up: its hosts miss the frame.
+                // Fails if a switch has disconnected or its send queue is full: its hosts miss the frame.
                 let _ = network.send(switch, &packet_out(frame, &actions));
             }
         }
@@ -177,7 +177,7 @@ impl FloodPorts for LatestTree {
     }
 }
 
-/// A packet-out of a frame that we made.
+/// Returns a packet-out of a frame that we made.
 pub(crate) fn packet_out<'a>(frame: &'a [u8], actions: &'a [Action<'a>]) -> Message<'a> {
     Message::PacketOut(PacketOut {
         buffer_id: BufferId::NONE,
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Two links between two switches, and one port of every other kind at the first.
+    /// Returns a tree of two links between two switches, with one port of every other kind at the first.
     fn tree() -> FloodTree {
         let both_ways = |port_no| {
             let [a, b] = [S1, S2].map(|switch| PortId::new(switch, PortNo(port_no)));

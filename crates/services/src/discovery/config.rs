@@ -23,7 +23,7 @@ pub struct DiscoveryConfig {
     /// that connects late would not be found behind such a port. If on, a host cannot fake a link by relaying probes unless
     /// it does so from the moment it is plugged in; a port where a link was refused is [blocked](crate::PortRole::Blocked).
     pub refuse_late_links: bool,
-    /// The treatment of LLDP frames of other stations.
+    /// The treatment of other stations' LLDP frames.
     pub host_lldp: HostLldp,
     /// Whether each switch gets an entry of the highest priority that sends LLDP to the controller. On by default: without
     /// it, another program's entry that matches LLDP hides links.
@@ -34,10 +34,10 @@ pub struct DiscoveryConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostLldp {
-    /// Later programs receive them, for instance to read the information that hosts announce.
+    /// Passed to later programs, which may read the information that hosts announce.
     #[default]
     Pass,
-    /// They are dropped.
+    /// Dropped.
     Drop,
 }
 
@@ -57,20 +57,20 @@ impl Default for DiscoveryConfig {
 }
 
 impl DiscoveryConfig {
-    /// Returns the time after the last probe at which a link is down: the last of the probes that may be missed may be
-    /// late by half an interval.
+    /// Returns the time after the last probe at which a link is down. The half interval is because the last probe that may be
+    /// missed may also be late.
     pub(super) fn timeout(&self) -> Duration {
         self.probe_interval * self.missed_probes + self.probe_interval / 2
     }
 
-    /// Returns the maximum number of LLDP frames per second that are examined from each port: with short intervals, a
-    /// neighbour sends many.
+    /// Returns the maximum number of LLDP frames per second that are examined from each port. It grows with the number of
+    /// probes that a neighbour sends.
     pub(super) fn lldp_rate_per_port(&self) -> u32 {
         let probes = 1.0 / self.probe_interval.as_secs_f64();
         LLDP_RATE_PER_PORT + 2 * probes.ceil() as u32
     }
 
-    /// The values that are used: limited, so that timers neither spin nor overflow.
+    /// Returns the values that are used: limited, so that timers neither spin nor overflow.
     pub(super) fn sound(self) -> Self {
         let DampingConfig {
             max_ups,

@@ -3,10 +3,10 @@
 //! **What.** [`Links`] has no socket, lock or clock: it receives events with their time (`handle_…`), and returns
 //! probes to send, events and [`Findings`] (`poll_…`).
 //!
-//! **How.** Each port that is up records the origin of the last probe it heard ([`PortState::heard`]) and the port that
-//! heard its own ([`PortState::heard_by`]); the two are kept consistent, so that a port has at most one neighbour in
-//! each direction. A link is up when both ports have heard each other. A link that works in one direction only is
-//! therefore not accepted, nor is a single forged or relayed frame.
+//! **How.** Each port that is up records the origin of the last probe it heard ([`PortState::heard`]) and the port that heard
+//! its own ([`PortState::heard_by`]). The two are kept consistent, so a port has at most one neighbour in each direction. A
+//! link is up when both ports have heard each other. So a link that works in one direction only is not accepted, nor is a
+//! single forged or relayed frame.
 //!
 //! ```text
 //!             a probe heard, or its own was                    both heard each other, and not flapping
@@ -18,14 +18,15 @@
 //!  host port: quiet for the settle time
 //! ```
 //!
-//! **When probes are sent.** To a port that came up: at once, and up to three more times while it settles. Back to the
-//! origin of a probe if the reverse direction is unknown: at once, since the neighbour's own probe may have been sent before
-//! this switch could report it. To a host port that is in doubt: at once. And periodically, each port at its own offset
-//! within the interval: the offsets of consecutive ports are spread as evenly as possible (van der Corput's sequence), so
-//! that a thousand switches that joined together do not get their probes together.
+//! **When probes are sent.** To a port that came up: at once, and up to three more times while it settles. Back to the origin
+//! of a probe if the reverse direction is unknown: at once, since the neighbour's own probe may have been sent before this
+//! switch could report it. To a host port that is in doubt: at once. And periodically, each port at its own offset within the
+//! interval: the offsets of consecutive ports are spread as evenly as possible (van der Corput's sequence), so a thousand
+//! switches that join together are not probed together.
 //!
-//! **Cost.** Each call: a few look-ups in ordered maps. 250 bytes per port. What a switch with many ports needs is done in
-//! portions of [`PORTION`] ports, one in each turn of the timers (`backlog.rs`): callers hold a lock that other switches wait for.
+//! **Cost.** Each call: a few look-ups in ordered maps. 250 bytes per port. Work for switches with many ports is done in
+//! portions of [`PORTION`] ports, one per turn of the timers (`backlog.rs`), because callers hold a lock that other switches
+//! wait for.
 
 mod backlog;
 mod establishing;
@@ -47,26 +48,26 @@ use std::time::{Duration, Instant};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, Port, PortConfig, PortNo, PortState as PortStateBits};
 
-/// The minimum time between two events for refused frames at one port: a sender of thousands must not drown out other
+/// The minimum time between two events for refused frames at one port, so that a sender of thousands does not drown out other
 /// events.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// Times at which an unclassified port gets another probe, as fractions of the settle time: 9 ms, 38 ms and 150 ms if
-/// that is 0.3 s. A switch that has just joined may lose the first ones: its own cache may keep dropping frames that
-/// were dropped before it had entries, until the cache is revalidated.
+/// Times at which an unclassified port is probed again, as fractions of the settle time: 9 ms, 38 ms and 150 ms if that is 0.3
+/// s. A switch that has just joined may lose the first probes: its cache may keep dropping frames that were dropped before it
+/// had entries, until the cache is revalidated.
 const ASK_AGAIN_AT: [u32; 3] = [32, 8, 2];
 
 /// The minimum time between two probes of a host port that is in doubt.
 const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The number of other ports whose flap history is kept for one port. A link has one other end; further ones are for
-/// links that are moved, or forged.
+/// The number of other ports whose flap history is kept for one port. A link has one other end; more are needed only if links
+/// are moved or forged.
 const MAX_DAMPINGS_PER_PORT: usize = 16;
 
 /// The maximum number of ports, or due timers, that one call handles.
 const PORTION: usize = 256;
 
-/// Identifies a connection of a switch: of two with the same datapath id, the one that came up last represents it.
+/// Identifies a connection of a switch. If two have one datapath id, the one that came up last represents the switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Owner(pub u64);
 
@@ -81,7 +82,7 @@ pub(super) struct Findings {
 }
 
 /// The ports, and the ports whose probes they receive. See the module's documentation.
-// It has a method for each event of a port or probe; a separate file establishes and removes links.
+// Each event of a port or probe has a method here; a separate file establishes and removes links.
 pub(super) struct Links {
     config: DiscoveryConfig,
     /// The origin of stamps.
@@ -120,7 +121,7 @@ enum Timer {
 }
 
 impl Links {
-    /// Empty: no switches, no ports.
+    /// Creates the state without switches and ports.
     pub fn new(config: DiscoveryConfig, now: Instant) -> Self {
         Self {
             config,
@@ -146,8 +147,8 @@ impl Links {
         Self { offload, ..self }
     }
 
-    /// Adds a switch that connected, with these ports: a portion of them at once, the others by [`Links::handle_timeout`]. It
-    /// replaces an earlier one with this id.
+    /// Adds a connected switch with these ports: one portion at once, the others by [`Links::handle_timeout`]. Replaces an
+    /// earlier switch with this id.
     pub fn handle_switch_up(
         &mut self,
         switch: DatapathId,
@@ -168,14 +169,14 @@ impl Links {
         self.backlog.doubt_ports(joined_at, now);
     }
 
-    /// A switch disconnected, unless another connection represents it by now.
+    /// Handles the disconnection of a switch, unless another connection represents it by now.
     pub fn handle_switch_down(&mut self, switch: DatapathId, owner: Owner, now: Instant) {
         if self.is_owner(switch, owner) {
             self.remove_switch(switch, now);
         }
     }
 
-    /// A port was added or has changed.
+    /// Handles a port that was added or changed.
     pub fn handle_port(&mut self, switch: DatapathId, owner: Owner, port: &Port, now: Instant) {
         let id = PortId::new(switch, port.port_no);
         if !self.is_owner(switch, owner) || (port.port_no.is_reserved() && !is_local(id)) {
@@ -196,7 +197,7 @@ impl Links {
         }
     }
 
-    /// A port was removed.
+    /// Handles the removal of a port.
     pub fn handle_port_removed(
         &mut self,
         switch: DatapathId,
@@ -211,7 +212,7 @@ impl Links {
         }
     }
 
-    /// One of our probes, which `from` sent with this stamp, arrived at `at`.
+    /// Handles one of our probes, which `from` sent with this stamp, and which arrived at `at`.
     pub fn handle_probe(
         &mut self,
         owner: Owner,
@@ -238,7 +239,7 @@ impl Links {
         }
     }
 
-    /// A forged probe arrived.
+    /// Handles a forged probe.
     pub fn handle_forged(
         &mut self,
         owner: Owner,
@@ -251,7 +252,7 @@ impl Links {
         }
     }
 
-    /// Something contradicts a port's classification as a host port: its next probe is due at once. Returns whether it is.
+    /// Handles doubt about a port's classification as a host port: its next probe is due at once. Returns whether one is.
     pub fn handle_doubt(&mut self, id: PortId, now: Instant) -> bool {
         let is_doubtful = |port: &&mut PortState| {
             port.role() == PortRole::Host && port.next_doubt.is_none_or(|next| next <= now)
@@ -284,7 +285,7 @@ impl Links {
         }
     }
 
-    /// Returns the time when [`Links::handle_timeout`] has something to do next.
+    /// Returns the time of the next due work of [`Links::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.backlog
             .due()
@@ -293,12 +294,12 @@ impl Links {
             .min()
     }
 
-    /// Returns the probes to send now, in order. Probes that result from a call about a switch are for that switch.
+    /// Returns the probes to send now, in order. All probes that result from a call about a switch are for that switch.
     pub fn poll_probes(&mut self) -> Vec<Probe> {
         std::mem::take(&mut self.probes)
     }
 
-    /// The events, in order.
+    /// Returns the events since the last call, in order.
     pub fn poll_events(&mut self) -> VecDeque<DiscoveryEvent> {
         std::mem::take(&mut self.events)
     }
@@ -308,7 +309,7 @@ impl Links {
         self.has_new_links || self.has_new_ports || !self.events.is_empty()
     }
 
-    /// The findings, if they have changed since the last call.
+    /// Returns the findings, if they have changed since the last call.
     pub fn poll_findings(&mut self) -> Option<Findings> {
         let has_new_links = std::mem::take(&mut self.has_new_links);
         if !std::mem::take(&mut self.has_new_ports) && !has_new_links {
@@ -326,7 +327,7 @@ impl Links {
         self.switches.contains_key(&switch)
     }
 
-    /// The number of ports that are up.
+    /// Returns the number of ports that are up.
     pub fn port_count(&self) -> usize {
         self.ports.len()
     }
@@ -425,7 +426,7 @@ impl Links {
         }
     }
 
-    /// The port's state has changed: it will be classified once it has had time for probes.
+    /// Classifies the port again, because its state has changed, once it has had time for probes.
     fn settle(&mut self, id: PortId, now: Instant) {
         let classify_at = now + self.config.settle_time;
         if let Some(port) = self.ports.get_mut(id) {
@@ -462,7 +463,7 @@ impl Links {
         }
     }
 
-    /// A switch may be behind these ports, and they must not become a link: flooding into them could close a loop.
+    /// Blocks ports that a switch may be behind but that must not become a link: flooding to them could close a loop.
     fn block(&mut self, ports: [PortId; 2]) {
         for port in ports {
             if let Some(port) = self.ports.get_mut(port) {
@@ -588,7 +589,7 @@ impl Links {
         }
     }
 
-    /// The next time at the port's offset in the interval.
+    /// Schedules the port's probe at its next offset in the interval.
     fn schedule_probe(&mut self, id: PortId, now: Instant) {
         let Some(port) = self.ports.get(id) else {
             return;
@@ -601,7 +602,7 @@ impl Links {
         self.timers.set(Timer::Probe(id), due);
     }
 
-    /// A stamp that no probe has had yet.
+    /// Returns a stamp higher than that of any earlier probe.
     fn stamp(&mut self, now: Instant) -> u64 {
         self.last_stamp = self.elapsed_ns(now).max(self.last_stamp + 1);
         self.last_stamp
@@ -620,7 +621,7 @@ enum Check {
     Refused(Refusal),
 }
 
-/// Both directions of a link, the one from the lower port first.
+/// Returns both directions of a link, the one from the lower port first.
 fn both_ways(a: PortId, b: PortId) -> [DirectedLink; 2] {
     let link = DirectedLink::new(a.min(b), a.max(b));
     [link, link.reversed()]

@@ -1,4 +1,4 @@
-//! Probes: the LLDP frames that find links, and the distinction between ours and others.
+//! Probes: the LLDP frames that find links, and how they are distinguished from other LLDP.
 //!
 //! **What.** A probe names the port that sends it. It is an ordinary LLDP frame (IEEE 802.1AB), readable in any capture,
 //! with one organisation-specific TLV at the end: a stamp, and an authenticator over datapath id, port and stamp.
@@ -30,7 +30,7 @@ const SUBTYPE: u8 = 1;
 /// The prefix of the chassis id, as in the probes of other controllers.
 const CHASSIS_PREFIX: &[u8] = b"dpid:";
 
-/// The prefix of authenticated data, so that the key may serve other purposes, too.
+/// The prefix of authenticated data, so that the key may have other purposes too.
 const DOMAIN: &[u8] = b"urtica link probe 1";
 
 const STAMP_LEN: usize = 8;
@@ -68,15 +68,15 @@ pub(super) enum Sighting {
     Foreign,
 }
 
-/// Writes probes, and recognises its own.
+/// Writes probes, and recognises those that it has written.
 pub(super) struct Prober {
-    /// Already keyed.
+    /// Holds the key.
     hmac: Hmac<Sha256>,
     ttl_s: u16,
 }
 
 impl Prober {
-    /// Authenticates with `secret`; `ttl_s` is the frames' time to live.
+    /// Creates a prober that authenticates with `secret`; `ttl_s` is the frames' time to live.
     pub fn new(secret: &[u8; 32], ttl_s: u16) -> Self {
         Self {
             hmac: Hmac::new_from_slice(secret).expect("HMAC takes keys of any length"),
@@ -84,7 +84,7 @@ impl Prober {
         }
     }
 
-    /// The probe as a frame.
+    /// Returns the probe as a frame.
     pub fn frame(&self, probe: &Probe) -> Vec<u8> {
         let mut info = [0; STAMP_LEN + TAG_LEN];
         let (stamp, tag) = info.split_at_mut(STAMP_LEN);
@@ -110,7 +110,7 @@ impl Prober {
         out
     }
 
-    /// Classifies the frame; `None` if it is not LLDP.
+    /// Classifies a frame; returns `None` if it is not LLDP.
     pub fn read(&self, frame: &[u8]) -> Option<Sighting> {
         let frame = EthernetView::new(frame).ok()?;
         if frame.ether_type() != ether_type::LLDP {
@@ -170,7 +170,7 @@ fn claimed_port(lldp: &LldpView) -> Option<PortId> {
     })
 }
 
-/// The stamp and authenticator, if the frame has them.
+/// Returns the stamp and authenticator, if the frame has them.
 fn authenticator(lldp: &LldpView) -> Option<(u64, [u8; TAG_LEN])> {
     let info = lldp.tlvs().find_map(|tlv| match tlv {
         LldpTlv::OrganizationSpecific {
@@ -237,7 +237,7 @@ mod tests {
             let mut changed = good.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let seen = prober.read(&changed);
-            // The time to live is for other readers, and ignored here.
+            // The time to live is for other readers, and is ignored here.
             let is_other = !matches!(seen, Some(Sighting::Probe { .. }));
             assert!(is_other || seen == sighting, "bit {bit}: {seen:?}");
         }

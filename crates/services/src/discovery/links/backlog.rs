@@ -1,5 +1,5 @@
-//! The remaining work for switches with many ports that join or leave, done in portions: callers of [`Links`] hold a lock
-//! that handlers of other switches wait for, and 65,536 ports at once would need a second.
+//! Deferred work for switches with many ports that join or leave. It is done in portions, because callers of [`Links`] hold a
+//! lock that handlers of other switches wait for, and 65,536 ports at once would need a second.
 
 use super::ports::SwitchPorts;
 use super::{Links, Timer, is_local};
@@ -12,23 +12,23 @@ use urtica_wire::{DatapathId, Port, PortNo};
 /// The first port of all.
 const FIRST_PORT: PortId = PortId::new(DatapathId(0), PortNo(0));
 
-/// See the module's documentation.
+/// The deferred work. See the module's documentation.
 #[derive(Default)]
 pub(super) struct Backlog {
     /// The time when the oldest work was added.
     since: Option<Instant>,
-    /// Ports of connected switches that are still to be added.
+    /// Ports of connected switches that have not been added yet.
     new_ports: BTreeMap<DatapathId, BTreeMap<PortNo, Port>>,
     /// The ports of switches that have left, whose timers must still be cancelled.
     removed_ports: BTreeMap<DatapathId, SwitchPorts>,
     doubt: Option<Doubt>,
 }
 
-/// A pass over all ports that doubts the ports without a known neighbour, since they may lead to a switch that has joined.
+/// A pass over all ports that doubts each one without a known neighbour, since it may lead to a switch that has joined.
 struct Doubt {
     /// The next port.
     next: PortId,
-    /// Ports whose first stamp is higher came up later, and were probed then.
+    /// Ports with a higher first stamp came up later, and were probed then.
     joined_at: u64,
     /// Whether another switch joined during the pass: the ports before `next` are doubted again.
     is_repeated: bool,
@@ -40,7 +40,7 @@ impl Backlog {
         self.since
     }
 
-    /// Ports of a switch to add.
+    /// Defers the addition of these ports of a switch.
     pub fn add_ports(&mut self, switch: DatapathId, ports: &[Port], now: Instant) {
         if !ports.is_empty() {
             let ports = ports.iter().map(|port| (port.port_no, *port)).collect();
@@ -49,14 +49,14 @@ impl Backlog {
         }
     }
 
-    /// Forgets the pending addition of a port that has changed or is gone.
+    /// Cancels the deferred addition of a port that has changed or was removed.
     pub fn forget_port(&mut self, port: PortId) {
         if let Some(ports) = self.new_ports.get_mut(&port.switch) {
             ports.remove(&port.port_no);
         }
     }
 
-    /// A switch has left, with these ports.
+    /// Defers the removal of the timers of a switch that has left, with these ports.
     pub fn remove_switch(&mut self, switch: DatapathId, mut ports: SwitchPorts, now: Instant) {
         self.new_ports.remove(&switch);
         if !ports.is_empty() {
@@ -103,7 +103,7 @@ fn take_portion<P>(
 }
 
 impl Links {
-    /// Does a portion of each kind of work in the backlog.
+    /// Does one portion of each kind of work in the backlog.
     pub(super) fn work_off_backlog(&mut self, now: Instant) {
         for (id, port) in take_portion(&mut self.backlog.new_ports, self.portion) {
             if let Some(&owner) = self.switches.get(&id.switch) {

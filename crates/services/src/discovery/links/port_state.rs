@@ -6,7 +6,7 @@ use std::time::Instant;
 use urtica_topology::PortId;
 use urtica_wire::{MacAddr, Port};
 
-/// A port that is up.
+/// The state of a port that is up.
 pub(super) struct PortState {
     pub(super) hw_addr: MacAddr,
     /// Whether the switch floods there: OFPPC_NO_FLOOD in 1.0.
@@ -68,8 +68,8 @@ impl PortState {
         self.heard.is_some() || self.heard_by.is_some()
     }
 
-    /// Doubts that no switch is behind it; returns when its probe is due, or `None` if that is known already. If it was in
-    /// doubt just now, it is doubted again as soon as that is allowed.
+    /// Marks the port as possibly leading to a switch. Returns when its probe is due, or `None` if that is scheduled already.
+    /// If it was in doubt just now, it is doubted again as soon as that is allowed.
     pub(super) fn doubt(&mut self, now: Instant) -> Option<Instant> {
         match self.next_doubt.filter(|next| *next > now) {
             Some(_) if std::mem::replace(&mut self.is_doubted_again, true) => None,
@@ -81,7 +81,7 @@ impl PortState {
         }
     }
 
-    /// It is being probed because it is in doubt.
+    /// Notes that the port is being probed because it is in doubt.
     pub(super) fn note_doubt(&mut self, now: Instant) {
         self.next_doubt = Some(now + DOUBT_PAUSE);
         self.is_doubted_again = false;

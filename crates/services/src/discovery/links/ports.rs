@@ -1,4 +1,4 @@
-//! The ports that are up, by switch: those of one switch can be removed together.
+//! The ports that are up, by switch, so that all ports of a switch can be removed together.
 
 use super::PortState;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub(super) type SwitchPorts = BTreeMap<PortNo, PortState>;
 /// All ports that are up.
 #[derive(Default)]
 pub(super) struct Ports {
-    /// Without switches that have no port.
+    /// Contains no switch without ports.
     by_switch: BTreeMap<DatapathId, SwitchPorts>,
     count: usize,
 }
@@ -58,19 +58,19 @@ impl Ports {
         ports
     }
 
-    /// The ports of a switch, in order.
+    /// Returns the ports of a switch, in order.
     pub fn of_switch(&self, switch: DatapathId) -> impl Iterator<Item = (PortId, &PortState)> {
         let ports = self.by_switch.get(&switch).into_iter().flatten();
         ports.map(move |(&port_no, state)| (PortId::new(switch, port_no), state))
     }
 
-    /// All ports, in order.
+    /// Returns all ports, in order.
     pub fn iter(&self) -> impl Iterator<Item = (PortId, &PortState)> {
         let switches = self.by_switch.keys();
         switches.flat_map(|&switch| self.of_switch(switch))
     }
 
-    /// The ports from one on, in order.
+    /// Returns the ports from a given one on, in order.
     pub fn range_mut(
         &mut self,
         from: RangeFrom<PortId>,

@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// From now on, probes that confirm a link are settled elsewhere.
+    /// Settles probes that confirm a link elsewhere from now on.
     fn offload(&mut self) -> Arc<Fake> {
         let offload = Arc::new(Fake::default());
         self.offload = Some(Arc::clone(&offload));
@@ -69,7 +69,7 @@ impl World {
         offload
     }
 
-    /// Returns whether a probe is settled, since it arrives at the expected port.
+    /// Returns whether a probe is settled, because it arrives at the expected port.
     fn is_settled(&self, probe: &Probe) -> bool {
         let (Some(offload), Some(at)) = (&self.offload, probe.confirms_at) else {
             return false;
@@ -118,7 +118,7 @@ impl World {
         }
     }
 
-    /// Delivers a probe, if the switch is connected to report it.
+    /// Delivers a probe if the switch is connected, so that it can report it.
     fn deliver(&mut self, at: PortId, from: PortId, stamp: u64) {
         if let Some(&owner) = self.owners.get(&at.switch) {
             if !self.down.contains(&at) {
@@ -138,7 +138,7 @@ impl World {
         self.now = end;
     }
 
-    /// Connects a switch for the first time, or in place of its older connection.
+    /// Connects a switch for the first time, or instead of its older connection.
     fn join(&mut self, switch: u64) -> Owner {
         self.last_owner += 1;
         let owner = Owner(self.last_owner);
@@ -160,14 +160,14 @@ impl World {
         self.settle();
     }
 
-    /// Connects a wire in both directions, in place of earlier ones of its ports.
+    /// Connects a wire in both directions, and removes earlier wires of its ports.
     fn plug(&mut self, a: PortId, b: PortId) {
         self.unplug(a);
         self.unplug(b);
         self.wires.extend([(a, b), (b, a)]);
     }
 
-    /// Something speaks against a port's being a host's.
+    /// Reports doubt about a port's classification as a host port.
     fn doubt(&mut self, port: PortId) -> bool {
         let is_due = self.links.handle_doubt(port, self.now);
         self.links.handle_timeout(self.now);
@@ -446,7 +446,7 @@ fn findings_are_returned_once() {
     assert_eq!(findings.links, None, "a host's port went down");
 }
 
-/// Something that may happen to a network.
+/// An event in the network.
 #[derive(Clone, Debug)]
 enum Happening {
     Join(u64),
@@ -551,7 +551,7 @@ proptest! {
             }
         }
         prop_assert_eq!(told.into_iter().collect::<Vec<_>>(), world.found());
-        // Every port that is neither a link port nor hears a probe is a host port.
+        // Every port that is not a link port and does not hear a probe is a host port.
         let topology = Topology::new(world.owners.keys().copied(), world.found());
         for (id, port) in world.links.ports.iter() {
             let expected = match (topology.is_link_port(id), port.is_link_port()) {

@@ -46,7 +46,7 @@ fn flapping_ports_need_no_further_memory() {
         world.set_port(a, false);
         world.set_port(a, true);
     }
-    // The timers of at most two ports, and that of the flaps of their link.
+    // The timers of at most two ports, and the timer of their link's history.
     let after = world.links.timers.len();
     assert!(after <= before + 13, "{before} timers became {after}");
     for id in 1..=2 {

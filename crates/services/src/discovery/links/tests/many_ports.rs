@@ -28,7 +28,7 @@ impl World {
         most
     }
 
-    /// The ports to which probes have been sent since the last call, each once.
+    /// Returns the ports that were probed since the last call, each once.
     pub(super) fn take_probed(&mut self) -> BTreeSet<PortId> {
         self.sent.drain(..).map(|(_, probe)| probe.from).collect()
     }
