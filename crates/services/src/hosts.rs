@@ -3,28 +3,27 @@
 //! **What.** [`Hosts`] learns from packet-ins, publishes changes ([`HostEvent`]), and finds hosts by MAC, IPv4 and IPv6
 //! address. [docs/services.md](../../../../docs/services.md) describes it for users.
 //!
-//! **Sources.** Only frames that arrive at an edge port are used: if another switch is behind the port
-//! ([`Discovery`]), frames come from hosts elsewhere. Until a port is known to be a link port, invalid locations may be
-//! learnt there; they are corrected as soon as it is: a host that had another location before returns to it, any other
-//! is removed.
+//! **Sources.** Only frames that arrive at an edge port are used: if another switch is behind the port ([`Discovery`]), frames
+//! come from hosts elsewhere. Until a port is known to be a link port, invalid locations may be learnt there. They are
+//! corrected as soon as it is known: a host returns to its previous location, or is removed if it had none.
 //!
-//! - Every frame gives the location of its source MAC address, except group addresses and frames addressed to bridges
+//! - Every frame gives the location of its source MAC address, except for group addresses and frames addressed to bridges
 //!   (01:80:c2:00:00:0x).
 //! - ARP and neighbour discovery give IP addresses if the MAC address in the message is the frame's source and, in
 //!   IPv6, hop limit and checksum are valid. Other packets give addresses only if enabled
 //!   ([`HostsConfig::learns_from_data`]), and only addresses that no host has claimed: a router forwards packets of
 //!   remote hosts.
 //!
-//! **Conflicts.** By default the first host wins ([`ConflictPolicy::OwnerWhileAlive`]). When a host is seen at a second
-//! port, or a second host claims an address, the first is probed at its port. If it does not answer within
-//! [`HostsConfig::probe_timeout`], the newer claim is accepted; if it answers, nothing changes. An event is published
-//! in either case. So no host can take over a live host's location or address by claiming it, and a host that moved
-//! without its port going down is found within a second. When a port goes down or a switch disconnects, its hosts are
-//! removed at once, and a move is free.
+//! **Conflicts.** By default the first host wins ([`ConflictPolicy::OwnerWhileAlive`]). When a host is seen at a second port,
+//! or a second host claims an address, the first is probed at its port. If it answers within [`HostsConfig::probe_timeout`],
+//! nothing changes; otherwise the newer claim is accepted. An event is published in either case. So no host can take over a
+//! live host's location or address by claiming it, and a host that moved without its port going down is found within a second.
+//! When a port goes down or a switch disconnects, its hosts are removed at once, and may then join elsewhere without a
+//! conflict.
 //!
-//! **Bounds.** On hosts in total and per port, and on addresses of each family per host. A flood of forged sources fills only
-//! its own port's share, and ages out. If many ports together fill the table, a new host elsewhere displaces one of the switch
-//! with the most hosts.
+//! **Bounds.** The number of hosts is limited in total and per port, and that of addresses per family and host. A flood of
+//! forged sources fills only its own port's share, and ages out. If many ports together fill the table, a new host elsewhere
+//! displaces a host of the switch with the most hosts.
 //!
 //! **Cost.** A sighting without news: a look-up in a hash map and two stores. A new host: a lock, and some microseconds.
 //! About 500 bytes per host.
@@ -63,8 +62,8 @@ use urtica_wire::{
     PortStatus,
 };
 
-/// Maximum number of sightings with news per second that are examined from each port, beyond a burst large enough for
-/// all hosts that a port may have. An excess affects no other port.
+/// Maximum number of sightings with news per second that are examined from each port, in addition to a burst large enough for
+/// all hosts that a port may have. A port that exceeds this limit does not affect other ports.
 const NEWS_RATE_PER_PORT: u32 = 1000;
 
 /// The upper limit of every duration in the configuration: a hundred years, which clocks can still represent.
@@ -82,7 +81,7 @@ pub struct HostsConfig {
     pub max_hosts_per_port: usize,
     /// The maximum number of IPv4 and of IPv6 addresses per host; the oldest is dropped. 16.
     pub max_addresses: usize,
-    /// Silence after which a host is probed. 300 s.
+    /// Time without packets after which a host is probed. 300 s.
     pub max_age: Duration,
     /// Time in which a host must answer a probe. 1 s.
     pub probe_timeout: Duration,
@@ -120,7 +119,7 @@ impl Default for HostsConfig {
 }
 
 impl HostsConfig {
-    /// Checks the settings; the error is a sentence.
+    /// Checks the settings; the error is a message for users.
     fn check(&self) -> Result<(), SettingError> {
         expect_some("HostsConfig::max_hosts", self.max_hosts)?;
         expect_some("HostsConfig::max_hosts_per_port", self.max_hosts_per_port)?;
@@ -129,7 +128,7 @@ impl HostsConfig {
         expect_time("HostsConfig::probe_timeout", self.probe_timeout)
     }
 
-    /// The values that are used: limited, so that timers neither spin nor overflow.
+    /// Returns the values that are used: limited, so that timers neither spin nor overflow.
     fn sound(self) -> Self {
         let least = Duration::from_millis(1);
         Self {
@@ -142,7 +141,7 @@ impl HostsConfig {
         }
     }
 
-    /// The burst of sightings with news that are examined from each port.
+    /// Returns the maximum number of sightings with news that are examined from each port in a burst.
     fn news_burst_per_port(&self) -> u32 {
         let hosts = u32::try_from(self.max_hosts_per_port).unwrap_or(u32::MAX);
         hosts.saturating_add(NEWS_RATE_PER_PORT)
@@ -190,14 +189,14 @@ struct Shared {
     events: Broadcast<HostEvent>,
     /// The watcher that is notified of changes at once, if any.
     watcher: OnceLock<Arc<dyn HostsWatcher>>,
-    /// Available from the start.
+    /// Set when the controller starts.
     background: OnceLock<Background>,
 }
 
-/// Keeps copies of hosts' locations, to answer for the controller.
+/// Keeps copies of hosts' locations, in order to answer instead of the controller.
 ///
-/// Events ([`Hosts::events`]) are published after the change; a watcher is notified by the thread that makes it, before
-/// it continues.
+/// Events ([`Hosts::events`]) are published after the change. A watcher is notified by the thread that makes the change, before
+/// that thread continues.
 pub trait HostsWatcher: Send + Sync {
     /// Called when the location or the addresses of a host at this port have changed or are in doubt: copies must no
     /// longer be used. Not called for hosts that join. It must neither call back nor wait.
@@ -227,31 +226,31 @@ impl Hosts {
         }
     }
 
-    /// The host with this MAC address; if it is in several VLANs, the untagged one, or that of the lowest VLAN.
+    /// Returns the host with this MAC address; if it is in several VLANs, the untagged one, or the one in the lowest VLAN.
     #[inline]
     pub fn find(&self, mac: MacAddr) -> Option<Arc<Host>> {
         self.0.table.find(mac)
     }
 
-    /// The host with this MAC address in a VLAN.
+    /// Returns the host with this MAC address in a VLAN.
     #[inline]
     pub fn find_in(&self, vlan: Option<u16>, mac: MacAddr) -> Option<Arc<Host>> {
         self.0.table.find_in(vlan, mac)
     }
 
-    /// The host with this address; if it is in several VLANs, the untagged one, or that of the lowest VLAN.
+    /// Returns the host with this address; if it is in several VLANs, the untagged one, or the one in the lowest VLAN.
     #[inline]
     pub fn find_ipv4(&self, address: Ipv4Addr) -> Option<Arc<Host>> {
         self.0.table.find_address(address.into())
     }
 
-    /// The host with this address; if it is in several VLANs, the untagged one, or that of the lowest VLAN.
+    /// Returns the host with this address; if it is in several VLANs, the untagged one, or the one in the lowest VLAN.
     #[inline]
     pub fn find_ipv6(&self, address: Ipv6Addr) -> Option<Arc<Host>> {
         self.0.table.find_address(address.into())
     }
 
-    /// The host with this address in a VLAN.
+    /// Returns the host with this address in a VLAN.
     #[inline]
     pub fn find_address_in(
         &self,
@@ -266,13 +265,13 @@ impl Hosts {
         self.0.table.all()
     }
 
-    /// The number of known hosts.
+    /// Returns the number of known hosts.
     pub fn count(&self) -> usize {
         self.0.table.count()
     }
 
-    /// Returns the number of times that a host was not learnt because there were too many, or its port had too much
-    /// news.
+    /// Returns the number of times that a host was not learnt because there were too many hosts, or too much news from its
+    /// port.
     pub fn refused(&self) -> u64 {
         self.0.table.refused()
     }
@@ -282,19 +281,19 @@ impl Hosts {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Events from now on. [`Hosts::find`] already shows the change when its event arrives.
+    /// Returns the events from now on. [`Hosts::find`] already shows the change when its event arrives.
     pub fn events(&self) -> Events<HostEvent> {
         self.0.events.subscribe()
     }
 
-    /// Notifies `watcher` of changes from now on. Returns `false`, without effect, if there is a watcher already.
+    /// Notifies `watcher` of changes from now on. Returns `false`, without effect, if a watcher is set already.
     pub fn watch(&self, watcher: Arc<dyn HostsWatcher>) -> bool {
         self.0.watcher.set(watcher).is_ok()
     }
 
-    /// Notes that an untagged frame of this host arrived at this port and was handled without the controller: the host
-    /// was heard at this time, if it is still there. That does not answer a probe: if something is in doubt, the
-    /// controller has to see frames itself.
+    /// Notes that an untagged frame of this host arrived at this port and was handled without the controller. If the host is
+    /// still at this port, it was heard at this time. This does not count as an answer to a probe: if something is in doubt,
+    /// the controller has to receive frames itself.
     pub fn note_heard(&self, mac: MacAddr, port: PortId, now: Instant) {
         let host = self.find_in(None, mac);
         if let Some(host) = host.filter(|host| host.attached == port) {
@@ -315,9 +314,9 @@ impl Hosts {
         self.0.learn(effects, port, background.network(), now);
     }
 
-    /// Floods a frame without using any link: sends it by the host ports of all these switches except the ingress port.
-    /// This costs one packet-out per switch and no packet-in. Does nothing if the ingress port does not accept flooded
-    /// packets ([`FloodTree::is_open`]), or if an equal frame was flooded less than 100 ms ago: then it has returned.
+    /// Floods a frame without using any link: sends it out of the host ports of all these switches, except the ingress port.
+    /// This costs one packet-out per switch and no packet-in. Does nothing if the ingress port does not accept flooded packets
+    /// ([`FloodTree::is_open`]), or if an equal frame was flooded less than 100 ms ago: this one is its copy, returned by the network.
     pub fn flood(
         &self,
         network: &Network,
@@ -351,7 +350,7 @@ impl Hosts {
         })
     }
 
-    /// Returns `true` if a frame may be sent to all hosts: an equal one was not sent recently.
+    /// Returns `true` if a frame may be sent to all hosts: no equal one was sent recently.
     pub(crate) fn is_new(&self, frame: &[u8], now: Instant) -> bool {
         self.0.flooded.lock().is_new(frame, now)
     }
@@ -392,7 +391,7 @@ impl Program for Hosts {
     }
 }
 
-/// The ports that may have hosts, for a handler that needs them for each packet-in: reloaded only when they have
+/// The ports that may have hosts, for a handler that needs them for each packet-in. They are reloaded only if they have
 /// changed.
 pub(crate) struct Edges {
     discovery: Discovery,
@@ -439,7 +438,7 @@ struct Handler {
 }
 
 impl SwitchHandler for Handler {
-    /// Hosts may be known already if they were [restored](Hosts::restore), or if the controller may write again.
+    /// Hosts may be known already: [restored](Hosts::restore) ones, or all if the controller may write again.
     fn switch_up(&mut self, switch: &mut Switch) {
         for port in self.hosts.table.ports_of(self.switch) {
             let described = switch.info().port(port.port_no);
@@ -497,12 +496,13 @@ impl SwitchHandler for Handler {
     }
 }
 
-/// Returns whether no frames can arrive there.
+/// Returns whether no frames can arrive at a port.
 fn is_down(port: &Port) -> bool {
     port.config.contains(PortConfig::PORT_DOWN) || port.state.contains(PortState::LINK_DOWN)
 }
 
-/// Frames between bridges, which they do not forward (IEEE 802.1D section 7.12.6): LLDP, spanning tree.
+/// Returns `true` for the destinations of frames between bridges, which do not forward them (IEEE 802.1D section 7.12.6): LLDP,
+/// spanning tree.
 fn is_for_bridges(mac: MacAddr) -> bool {
     matches!(mac.octets(), [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
 }
@@ -534,8 +534,8 @@ impl Shared {
             return;
         }
         self.carry_out(effects, network);
-        // The port may have been classified as a link port after the check above, and the correction may have been made
-        // before this.
+        // The port may have been classified as a link port since the check above, and the correction that this caused may be
+        // over.
         if self.discovery.is_link_port(port) {
             self.correct(network, now);
         }
@@ -545,7 +545,7 @@ impl Shared {
         let Some(background) = self.background.get() else {
             return;
         };
-        // If a newer connection has replaced this one, the switch is still there, and so are its hosts.
+        // If a newer connection has replaced this one, the switch is still connected and keeps its hosts.
         if background.network().info(switch).is_none() {
             let effects = self.table.switch_left(switch, background.now());
             self.carry_out(effects, background.network());
@@ -565,7 +565,7 @@ impl Shared {
             let frame = probe::frame(probe, self.table.config().our_mac);
             let actions = [Action::output(probe.port.port_no)];
             let message = packet_out(&frame, &actions);
-            // A switch that has disconnected, or does not keep up: its host's answer is missed.
+            // Fails if a switch has disconnected or its send queue is full: its host's answer is missed.
             let _ = network.send(probe.port.switch, &message);
         }
         for event in effects.events {
@@ -586,12 +586,12 @@ impl Shared {
         self.carry_out(effects, network);
     }
 
-    /// The background program: timers, and corrections when ports turn out to be link ports.
+    /// Runs the background program: timers, and corrections when ports turn out to be link ports.
     async fn run(&self, background: Background) {
         let tree = self.discovery.flood_tree();
         let mut seen = tree.version();
         loop {
-            // Claims made from now on are decided after `probe_timeout` at the earliest.
+            // Claims made from now on are decided after `probe_timeout` or later.
             let latest = background.now() + self.table.config().probe_timeout;
             let due = self
                 .table

@@ -1,8 +1,8 @@
 //! The address bindings that a frame may put into its receivers' caches.
 //!
-//! **Why in addition to [`Frame::neighbour`].** That returns the binding that *we* believe, and ignores much: a MAC
-//! address that is not the frame's source, an invalid checksum, a message type without information on hosts. Receivers
-//! may believe more. So this finds everything that any host could believe, wherever it is in the frame.
+//! **Why in addition to [`Frame::neighbour`].** That function returns the binding that *we* believe, and ignores much: a MAC
+//! address that is not the frame's source, an invalid checksum, a message type without information on hosts. Receivers may
+//! believe more. So this module finds everything that any host could believe, wherever it is in the frame.
 
 use super::frame::Frame;
 use std::net::{IpAddr, Ipv6Addr};
@@ -27,7 +27,7 @@ pub(crate) struct Binding {
 }
 
 impl Frame<'_> {
-    /// Returns all bindings in the frame. Usually empty; one or two in ARP and neighbour discovery.
+    /// Returns all bindings in the frame. Usually empty; ARP and neighbour discovery contain one or two.
     pub fn bindings(&self) -> Vec<Binding> {
         let bindings = match self.ether_type {
             ether_type::ARP => self.arp_binding(),
@@ -75,7 +75,7 @@ impl Frame<'_> {
     }
 }
 
-/// The MAC addresses in all options of this type, up to the first malformed one.
+/// Returns the MAC addresses in all options of this type, up to the first malformed one.
 fn link_layer_addresses(mut options: &[u8], option_type: u8) -> Vec<MacAddr> {
     let mut macs = Vec::new();
     while let &[found, units, ..] = options {
@@ -114,7 +114,7 @@ mod tests {
         out
     }
 
-    /// A neighbour discovery message, after `extensions`.
+    /// Returns a neighbour discovery message that follows `extensions`.
     fn nd(icmp_type: u8, body: &[u8], extensions: &[u8]) -> Vec<u8> {
         let proto = if extensions.is_empty() { 58 } else { 60 };
         let ip = Ipv6::new(SENDER, TOLD_OF, proto);

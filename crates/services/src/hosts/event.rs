@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use urtica_topology::PortId;
 
-/// Something happened to a host. `host` is its state afterwards.
+/// A change of a host. `host` is its state afterwards.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum HostEvent {
@@ -75,8 +75,7 @@ pub enum HostEvent {
 }
 
 impl HostEvent {
-    /// Returns the ports of hosts whose location or addresses have changed; empty for hosts that join, of which there
-    /// are no copies.
+    /// Returns the ports of hosts whose location or addresses have changed. Empty for hosts that join: no copies of them exist.
     pub(super) fn changed_ports(&self) -> impl Iterator<Item = PortId> + use<> {
         let ports = match self {
             Self::Joined(_) | Self::Refused { .. } | Self::Missed(_) => [None, None],
@@ -110,7 +109,7 @@ pub enum LeftReason {
     PortDown,
     /// Its switch disconnected.
     SwitchLeft,
-    /// Its port is a link port: it was never there.
+    /// Its port turned out to be a link port, so it was never attached there.
     NotAnEdge,
     /// The table was full, and its switch and port had more hosts than any other.
     Displaced,

@@ -1,14 +1,14 @@
 //! The frames that were flooded recently.
 //!
-//! A switch may be behind an apparent host port: one without a controller, whose tables return the frame, or one whose
-//! links are not discovered yet. A frame is flooded once, even if it arrives again at any port, so that it neither loops nor
+//! A switch may be behind an apparent host port: a switch without a controller, whose tables return the frame, or one whose
+//! links are not discovered yet. So a frame is flooded once, even if it arrives again at any port. It neither loops nor
 //! multiplies.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// Time for which a frame is remembered. Hosts repeat a request after a second, and number their pings.
+/// Time for which a frame is remembered. It may be short: hosts repeat a request after a second, and number their pings.
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// The maximum number of frames remembered; the oldest are dropped.
@@ -24,7 +24,7 @@ pub struct Flooded {
 }
 
 impl Flooded {
-    /// Returns `true` if a frame may be flooded: an equal one was not flooded recently.
+    /// Returns `true` if a frame may be flooded: no equal one was flooded recently.
     pub fn is_new(&mut self, frame: &[u8], now: Instant) -> bool {
         let hash = self.hasher.hash_one(frame);
         let is_old = |at: Instant| now.saturating_duration_since(at) >= WINDOW;

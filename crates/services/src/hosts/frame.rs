@@ -1,4 +1,5 @@
-//! A frame's information on its sender and its target: ARP (RFC 826) and neighbour discovery (RFC 4861) in one form.
+//! The information that a frame contains on its sender and its target: ARP (RFC 826) and neighbour discovery (RFC 4861) in one
+//! form.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use urtica_wire::MacAddr;
@@ -10,7 +11,8 @@ use urtica_wire::packet::{EthernetView, NdView, Vlan};
 /// Router advertisement (RFC 4861 section 4.2).
 const ROUTER_ADVERTISEMENT: u8 = 134;
 
-/// The hop limit of all neighbour discovery messages: no router has forwarded the packet (RFC 4861 section 7.1).
+/// The hop limit of all neighbour discovery messages, which shows that no router has forwarded the packet (RFC 4861 section
+/// 7.1).
 pub(crate) const ND_HOP_LIMIT: u8 = 255;
 
 /// The parts of a frame that concern hosts.
@@ -20,7 +22,7 @@ pub(crate) struct Frame<'a> {
     pub eth_dst: MacAddr,
     /// The outermost tag, if any.
     pub tag: Option<Vlan>,
-    /// The EtherType of the payload, after an 802.1Q tag. Neither a second tag nor the payload of an 802.1ad tag is parsed,
+    /// The EtherType of the payload, after an 802.1Q tag. A second tag is not parsed, nor is the payload of an 802.1ad tag,
     /// because we would not answer with such a tag.
     pub(super) ether_type: u16,
     pub(super) payload: &'a [u8],
@@ -34,7 +36,7 @@ pub(crate) enum Neighbour {
         sender: Option<IpAddr>,
         target: IpAddr,
     },
-    /// The sender claims `address`. In IPv6 it also reports whether it is a router.
+    /// The sender claims `address`. In IPv6, it also reports whether it is a router.
     Announcement {
         address: IpAddr,
         is_router: Option<bool>,
@@ -83,8 +85,8 @@ impl<'a> Frame<'a> {
         Some(frame)
     }
 
-    /// Returns the VLAN, as [`Headers::vlan_id`](urtica_wire::packet::Headers::vlan_id) reads it for all programs;
-    /// `None` if the frame is not tagged, or only with a priority.
+    /// Returns the VLAN, as [`Headers::vlan_id`](urtica_wire::packet::Headers::vlan_id) reads it for all programs; `None` if
+    /// the frame is untagged or only priority-tagged.
     #[inline]
     pub fn vlan(&self) -> Option<u16> {
         self.tag.map(|tag| tag.vid).filter(|&vid| vid != 0)
@@ -96,8 +98,8 @@ impl<'a> Frame<'a> {
         matches!(self.ether_type, ether_type::ARP | ether_type::IPV6)
     }
 
-    /// Returns the frame's information on addresses, if it is credible: not if it gives another MAC address than the
-    /// frame's source, or is neighbour discovery that a router has forwarded or that is damaged.
+    /// Returns the frame's information on addresses, if it is credible. It is not if it gives a MAC address other than the
+    /// frame's source, or if it is neighbour discovery that is damaged or that a router has forwarded.
     #[inline]
     pub fn neighbour(&self) -> Option<Neighbour> {
         let neighbour = match self.ether_type {
@@ -144,7 +146,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// RFC 4861 section 7.1.1.
+    /// Reads a neighbour solicitation (RFC 4861 section 7.1.1).
     fn solicitation(&self, ip: &Ipv6View, nd: &NdView) -> Option<Neighbour> {
         let target = nd.target();
         let sender = Some(ip.src()).filter(|src| !src.is_unspecified());
@@ -163,7 +165,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// RFC 4861 section 7.1.2.
+    /// Reads a neighbour advertisement (RFC 4861 section 7.1.2).
     fn advertisement(&self, nd: &NdView) -> Option<Neighbour> {
         if nd.tll().is_some_and(|tll| tll != self.eth_src) {
             return None;
@@ -174,7 +176,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The source address of an IP packet, which need not be its sender's: a router forwards others' packets.
+    /// Returns the source address of an IP packet, which need not be its sender's: a router forwards others' packets.
     pub fn ip_src(&self) -> Option<IpAddr> {
         let address = match self.ether_type {
             ether_type::IPV4 => IpAddr::V4(Ipv4View::new(self.payload).ok()?.src()),
@@ -185,7 +187,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// RFC 4861 section 6.1.2. A lifetime of 0 means that the sender is no longer a default router.
+/// Reads a router advertisement (RFC 4861 section 6.1.2). A lifetime of 0 means that the sender is no longer a default router.
 fn router_advertisement(ip: &Ipv6View, icmp: &Icmpv6View) -> Option<Neighbour> {
     let &[_, _, l0, l1, ..] = icmp.payload() else {
         return None;
@@ -197,13 +199,13 @@ fn router_advertisement(ip: &Ipv6View, icmp: &Icmpv6View) -> Option<Neighbour> {
     })
 }
 
-/// Returns `true` if a host can have this address.
+/// Returns `true` if this can be a host's address.
 fn can_be_had(address: IpAddr) -> bool {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || is_broadcast)
 }
 
-/// The solicited-node multicast address (RFC 4291 section 2.7.1).
+/// Returns the solicited-node multicast address (RFC 4291 section 2.7.1).
 pub(crate) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use urtica_topology::PortId;
 use urtica_wire::MacAddr;
 
-/// A host at one moment. Only [`Host::last_seen`] changes: to see later changes, get the host again.
+/// A snapshot of a host. Only [`Host::last_seen`] changes; look the host up again to see later changes.
 #[derive(Debug)]
 pub struct Host {
     /// Its MAC address.
     pub mac: MacAddr,
-    /// The VLAN of its frames, if they are tagged. A MAC address in two VLANs is two hosts.
+    /// The VLAN of its frames, if they are tagged. One MAC address in two VLANs is two hosts.
     pub vlan: Option<u16>,
     /// The port where it is attached.
     pub attached: PortId,
@@ -23,10 +23,10 @@ pub struct Host {
     pub is_router: bool,
     /// Its previous location.
     pub(super) came_from: Option<PortId>,
-    /// Number of times that it was heard at its location. This shows whether it answers, since time does not advance
-    /// within a batch.
+    /// Number of times that it was heard at its location. This shows whether it answered a probe; the time does not, because it
+    /// does not advance within a batch.
     heard: AtomicU64,
-    /// Number of its packets that were settled elsewhere, as of the last query.
+    /// Number of its packets that were settled elsewhere, as of the last query of the offload.
     settled: AtomicU64,
     /// Nanoseconds since `base`.
     last_seen: AtomicU64,
@@ -53,13 +53,13 @@ impl Host {
         }
     }
 
-    /// Returns when the host was last heard, at its current port. Packets that are [settled
-    /// elsewhere](crate::Hosts::offload) are only included when the host would be removed otherwise.
+    /// Returns when the host was last heard at its current port. Packets that are [settled elsewhere](crate::Hosts::offload)
+    /// are included only if the host would be removed otherwise.
     pub fn last_seen(&self) -> Instant {
         self.base + Duration::from_nanos(self.last_seen.load(Ordering::Relaxed))
     }
 
-    /// All its addresses, IPv4 first.
+    /// Returns all its addresses, IPv4 first.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let ipv4s = self.ipv4s.iter().copied().map(IpAddr::V4);
         ipv4s.chain(self.ipv6s.iter().copied().map(IpAddr::V6))
@@ -77,7 +77,7 @@ impl Host {
         (self.vlan, self.mac)
     }
 
-    /// Notes that the host was heard. The time never decreases: threads may have read their clocks in another order.
+    /// Notes that the host was heard. The time never decreases, although threads may read their clocks in another order.
     pub(super) fn touch(&self, now: Instant) {
         self.note_seen(now);
         let heard = self.heard.load(Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Host {
         self.settled.store(count, Ordering::Relaxed);
     }
 
-    /// Notes that the host was heard by a frame that does not answer a probe.
+    /// Notes that the host was heard by a frame that is not an answer to a probe.
     pub(super) fn note_seen(&self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.base).as_nanos() as u64;
         if elapsed > self.last_seen.load(Ordering::Relaxed) {
@@ -114,7 +114,7 @@ impl Host {
         self.ipv6s.retain(|other| IpAddr::V6(*other) != address);
     }
 
-    /// The first address of a family that already has `max`.
+    /// Returns the first address of this family if the host already has `max` of them.
     pub(super) fn surplus(&self, address: IpAddr, max: usize) -> Option<IpAddr> {
         match address {
             IpAddr::V4(_) if self.ipv4s.len() >= max => self.ipv4s.first().copied().map(IpAddr::V4),

@@ -8,7 +8,7 @@ use urtica_wire::packet::{
     Arp, Ethernet, Icmpv6, Ipv6, Nd, Vlan, ether_type, ethernet, icmpv6, ip_proto,
 };
 
-/// Requests from one host, by unicast, an address that it should have. In IPv4 this is an ARP probe (RFC 5227 section
+/// Returns a unicast request to one host for an address that it should have. In IPv4 this is an ARP probe (RFC 5227 section
 /// 2.1.1), since we have no address ourselves; in IPv6 we use the link-local address of our MAC address.
 pub(super) fn frame(probe: &HostProbe, our_mac: MacAddr) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
@@ -63,7 +63,7 @@ fn write_solicitation(out: &mut Vec<u8>, our_mac: MacAddr, target: Ipv6Addr) {
     write_neighbour_discovery(out, src, dst, icmpv6::NEIGHBOR_SOLICITATION, &solicitation);
 }
 
-/// The IPv6 packet with a neighbour solicitation or advertisement.
+/// Writes the IPv6 packet of a neighbour solicitation or advertisement.
 pub(crate) fn write_neighbour_discovery(
     out: &mut Vec<u8>,
     src: Ipv6Addr,
@@ -86,7 +86,7 @@ pub(crate) fn write_neighbour_discovery(
         .expect("a neighbour message is shorter than an IPv6 packet may be");
 }
 
-/// The link-local address of a MAC address (RFC 4291 appendix A).
+/// Returns the link-local address of a MAC address (RFC 4291 appendix A).
 fn link_local(mac: MacAddr) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac.octets();
     Ipv6Addr::from([

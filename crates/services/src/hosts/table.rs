@@ -1,9 +1,9 @@
-//! The table of known hosts: no network and no clock; times are arguments.
+//! The table of known hosts. It has no network and no clock; times are arguments.
 //!
-//! **How.** Two concurrent maps lead from MAC and IP addresses to hosts, and are read without a lock. Changes take the
-//! writer's lock, which guards all state that only changes need: the hosts of each port, the claims, and the timers.
+//! **How.** Two concurrent maps, from MAC and from IP addresses to hosts, are read without a lock. Changes take the writer's
+//! lock, which guards all state that only changes need: the hosts of each port, the claims, and the timers.
 //!
-//! A sighting without news, which is nearly every one, only updates the host's time.
+//! A sighting without news, as nearly all are, only updates the host's time.
 
 mod addresses;
 mod space;
@@ -33,7 +33,7 @@ pub(super) struct Sighting {
     pub port: PortId,
     pub mac: MacAddr,
     pub vlan: Option<u16>,
-    /// Its information on addresses.
+    /// The frame's information on addresses.
     pub neighbour: Option<Neighbour>,
     /// The source address of its IP packet, if that may be learnt.
     pub ip_src: Option<IpAddr>,
@@ -52,7 +52,7 @@ impl Effects {
     }
 }
 
-/// Probe a host.
+/// A probe of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HostProbe {
     pub port: PortId,
@@ -71,7 +71,7 @@ pub(super) struct HostTable {
     writer: Mutex<Writer>,
     /// Sightings with news that were not examined.
     unread: AtomicU64,
-    /// The offload that settles packets of known hosts, if any; it has the content of the maps.
+    /// The offload that settles packets of known hosts, if any. Its content equals that of the maps.
     offload: Offload,
 }
 
@@ -83,7 +83,7 @@ struct Writer {
     timers: Timers<Timer>,
     /// Hosts that are seen at another port, by the port where they are attached.
     moves: BTreeMap<HostId, Claim<PortId>>,
-    /// Addresses that are claimed by another host than their owner.
+    /// Addresses that are claimed by a host other than their owner.
     claims: BTreeMap<(Option<u16>, IpAddr), Claim<HostId>>,
     /// Number of times that silent hosts have been probed.
     asked: BTreeMap<HostId, u8>,
@@ -100,9 +100,9 @@ struct Writer {
 #[derive(Clone, Copy)]
 struct Claim<T> {
     by: T,
-    /// The time of the decision.
+    /// The time at which the claim is decided.
     due: Instant,
-    /// The number of times the host had been heard at that time.
+    /// The number of times that the host had been heard when the claim was made.
     heard: u64,
 }
 
@@ -158,7 +158,7 @@ impl HostTable {
         within(&self.by_address, &address, vlan)
     }
 
-    /// All hosts, by MAC address and VLAN.
+    /// Returns all hosts, by MAC address and VLAN.
     pub fn all(&self) -> Vec<Arc<Host>> {
         let by_mac = self.by_mac.pin();
         let mut hosts: Vec<_> = by_mac
@@ -177,15 +177,15 @@ impl HostTable {
         self.lock().refused + self.unread.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` if a sighting has news, for [`HostTable::see`]. A sighting without news shows that its host is alive,
-    /// and takes no lock.
+    /// Returns `true` if a sighting has news, for [`HostTable::see`]. A sighting without news shows that its host is alive, and
+    /// needs no lock.
     pub fn is_news(&self, sighting: &Sighting, now: Instant) -> bool {
         if sighting.mac.is_multicast() || sighting.mac == MacAddr::ZERO {
             return false;
         }
         match self.find_in(sighting.vlan, sighting.mac) {
             Some(host) if tells_nothing_new(&host, sighting) => {
-                // Whether it is heard before a claim on it is decided is checked by the timer.
+                // The timer checks whether the host is heard before a claim on it is decided.
                 host.touch(now);
                 false
             }
@@ -198,17 +198,17 @@ impl HostTable {
         self.change(now, |change| change.see(sighting))
     }
 
-    /// A host that was known before: see [`Hosts::restore`](super::Hosts::restore).
+    /// Restores a host that was known before: see [`Hosts::restore`](super::Hosts::restore).
     pub fn restore(&self, id: HostId, port: PortId, address: IpAddr, now: Instant) -> Effects {
         self.change(now, |change| change.restore(id, port, address))
     }
 
-    /// Notes that a sighting was ignored because there were too many.
+    /// Notes that a sighting was ignored because its port exceeded the limit.
     pub fn refuse_unread(&self) {
         self.unread.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Does everything that is due.
+    /// Does all due work.
     pub fn handle_timeout(&self, now: Instant) -> Effects {
         self.change(now, |change| change.handle_timeout())
     }
@@ -223,7 +223,7 @@ impl HostTable {
         self.change(now, |change| change.clear(port, LeftReason::PortDown))
     }
 
-    /// The ports of a switch that have hosts.
+    /// Returns the ports of a switch that have hosts.
     pub fn ports_of(&self, switch: DatapathId) -> Vec<PortId> {
         let writer = self.lock();
         let ports = writer.at_port.keys();
@@ -233,7 +233,7 @@ impl HostTable {
             .collect()
     }
 
-    /// A switch disconnected.
+    /// Removes the hosts of a switch that disconnected.
     pub fn switch_left(&self, switch: DatapathId, now: Instant) -> Effects {
         self.change(now, |change| {
             for port in change.ports() {
@@ -244,8 +244,8 @@ impl HostTable {
         })
     }
 
-    /// Corrects locations learnt at ports that turned out to be link ports, after a change of the topology. A host that
-    /// had another location before returns to it.
+    /// Corrects locations at ports that turned out to be link ports, after a change of the topology. A host returns to its
+    /// previous location, if it had one.
     pub fn correct(&self, is_link_port: impl Fn(PortId) -> bool, now: Instant) -> Effects {
         self.change(now, |change| {
             for port in change.ports() {
@@ -329,7 +329,7 @@ impl Change<'_> {
         }
     }
 
-    /// A host is seen at another port. Returns whether it has moved there.
+    /// Handles a host that is seen at another port. Returns whether it has moved there.
     fn claim_place(&mut self, host: &Arc<Host>, port: PortId) -> bool {
         let id = host.id();
         if self
@@ -391,7 +391,7 @@ impl Change<'_> {
         self.writer.held.retain(|_, until| now < *until);
     }
 
-    /// A host that has been silent for too long is probed, and removed if it stays silent.
+    /// Probes a host that has been silent for too long, and removes it if it stays silent.
     fn age(&mut self, id: HostId) {
         let Some(host) = self.find(id) else {
             return;
@@ -426,7 +426,7 @@ impl Change<'_> {
         self.writer.timers.set(Timer::Age(id), due);
     }
 
-    /// A host that was seen at another port has had its time to answer at its own.
+    /// Decides a move after the time in which the host could answer at its own port.
     fn decide_move(&mut self, id: HostId) {
         let (Some(claim), Some(host)) = (self.writer.moves.get(&id).copied(), self.find(id)) else {
             return;
@@ -616,7 +616,7 @@ impl Change<'_> {
     }
 }
 
-/// The first host of a shelf: the untagged one, or that of the lowest VLAN.
+/// Returns the first host of a shelf: the untagged one, or the one in the lowest VLAN.
 fn first<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: &K) -> Option<Arc<Host>> {
     map.pin().get(key)?.first().cloned()
 }
@@ -626,7 +626,7 @@ fn within<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: &K, vlan: Option<u16>) -> 
     map.get(key)?.iter().find(|host| host.vlan == vlan).cloned()
 }
 
-/// Adds a host to a shelf, replacing one with an equal identity or VLAN. For writers.
+/// Adds a host to a shelf, replacing the one of its VLAN. For writers.
 fn put_on<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: K, host: &Arc<Host>) {
     let map = map.pin();
     let shelf = map.get(&key).map_or(&[][..], |shelf| shelf);

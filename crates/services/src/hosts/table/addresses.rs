@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 impl Change<'_> {
-    /// A host's claims to addresses.
+    /// Handles a host's claims to addresses.
     pub(super) fn learn_addresses(&mut self, id: HostId, sighting: &Sighting) {
         if let Some(neighbour) = sighting.neighbour {
             if let Some(address) = neighbour.claim() {
@@ -17,7 +17,7 @@ impl Change<'_> {
                 self.set_router(id, is_router);
             }
         }
-        // A packet's sender may be far away: a packet that a router forwards counts only if no host claims the address.
+        // A packet's sender may be remote: the source address counts only if no host claims it.
         if let Some(address) = sighting.ip_src {
             if self.owner(id.0, address).is_none() {
                 self.add_address(id, address);
@@ -53,7 +53,7 @@ impl Change<'_> {
         }
     }
 
-    /// The owner of a claimed address has had its time to answer.
+    /// Decides a claim after the time in which the address's owner could answer.
     pub(super) fn decide_claim(&mut self, vlan: Option<u16>, address: IpAddr) {
         let Some(claim) = self.writer.claims.get(&(vlan, address)).copied() else {
             return;
@@ -77,7 +77,7 @@ impl Change<'_> {
         }
     }
 
-    /// Adds a free address; if there are too many, the oldest is dropped.
+    /// Adds a free address, and drops the oldest if there are too many.
     pub(super) fn add_address(&mut self, id: HostId, address: IpAddr) {
         let Some(host) = self.find(id) else {
             return;

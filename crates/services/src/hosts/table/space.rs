@@ -9,7 +9,7 @@ use urtica_topology::PortId;
 use urtica_wire::DatapathId;
 
 impl Change<'_> {
-    /// An unknown host. Returns whether it is known now.
+    /// Adds an unknown host. Returns whether it is known now.
     pub(super) fn join(&mut self, id: HostId, port: PortId) -> bool {
         let config = &self.table.config;
         if !self.has_room(port) || !self.make_space(port) {
@@ -25,7 +25,7 @@ impl Change<'_> {
         true
     }
 
-    /// Removes a host of the largest share if the table is full. Returns `false` if that is the new host's share, or hardly
+    /// Removes a host of the largest share if the table is full. Returns `false` if that share is the new host's, or hardly
     /// larger.
     fn make_space(&mut self, port: PortId) -> bool {
         if self.writer.count < self.table.config.max_hosts {
@@ -41,7 +41,7 @@ impl Change<'_> {
         has_space
     }
 
-    /// The port with the most hosts, of the switch with the most hosts, if that has more than the new host's will have.
+    /// Returns the port with the most hosts, of the switch with the most hosts, if that has more than the new host's will have.
     fn largest_share(&self, new: PortId) -> Option<PortId> {
         let mut of_switches = BTreeMap::<DatapathId, usize>::new();
         for (port, hosts) in &self.writer.at_port {
@@ -61,7 +61,7 @@ impl Change<'_> {
         is_larger.then_some(port)
     }
 
-    /// Returns the host of a port that was heard the fewest times; one without an address, if any.
+    /// Returns the host of a port that was heard the fewest times; prefers one without an address.
     fn least_heard_at(&self, port: PortId) -> Option<Arc<Host>> {
         let hosts = self.writer.at_port.get(&port)?.iter();
         hosts

@@ -82,7 +82,7 @@ fn sighting(host: u8, port: PortId) -> Sighting {
     }
 }
 
-/// Events as a word and the host's number.
+/// Returns events as a word and the host's number.
 fn names(effects: &Effects) -> Vec<(&'static str, u8)> {
     effects.events.iter().map(name).collect()
 }
@@ -182,7 +182,7 @@ fn a_host_that_answers_keeps_its_location() {
     bench.claim(1, port(1, 1), ip(1));
     for round in 0..3 {
         bench.frame(1, port(2, 1));
-        // Within one batch time does not advance.
+        // Time does not advance within a batch.
         bench.frame(1, port(1, 1));
         let told = names(&bench.wait(SECOND));
         let expected: &[_] = if round == 0 { &[("contested", 1)] } else { &[] };
@@ -313,7 +313,7 @@ fn a_full_table_has_space_for_hosts_of_other_switches() {
     };
     let bench = Bench::new(config);
     bench.claim(1, port(1, 1), ip(1));
-    // As from eight ports of one switch.
+    // As if from eight ports of one switch.
     for host in 100..180 {
         bench.frame(host, port(1, u32::from(host) / 10));
     }
@@ -417,7 +417,7 @@ fn addresses_of_data_are_learnt_only_if_unclaimed() {
     assert_eq!(bench.owner(ip(9)), Some(mac(2)));
 }
 
-/// Something that may happen.
+/// A step of a test.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     See(u8, u8, Option<u8>),
@@ -438,7 +438,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..80)
 }
 
-/// Two ports on each of three switches.
+/// Returns one of two ports on each of three switches.
 fn port_of(number: u8) -> PortId {
     port(u64::from(number / 2), u32::from(number % 2) + 1)
 }
