@@ -1,9 +1,9 @@
-//! Measures how long discovery takes to find a network, from the first switch's hello to the last link.
+//! Measures the time that discovery needs to find a network, from the first switch's hello to the last link.
 //!
-//! `cargo bench -p urtica-services` measures; under `cargo test` the large network is small, and each is discovered
-//! once. Controller and switches run in this process and on one thread: all messages are encoded and decoded as on a
-//! real network, by an embedded controller, but the switches only answer, and the transport takes no time. The cost of
-//! sockets, wake-ups and real switches must be measured on a real network.
+//! `cargo bench -p urtica-services` measures; under `cargo test` the large network is small, and each is discovered once.
+//! Controller and switches run in this process and on one thread: all messages are encoded and decoded by an embedded
+//! controller as on a real network, but the switches only answer, and the transport takes no time. The cost of sockets,
+//! wake-ups and real switches must be measured on a real network.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn main() {
     measure(&name, &circles(switches), rounds);
 }
 
-/// Each switch has links to three that follow it, near and far.
+/// Returns a ring in which each switch has links to three of its successors, near and far.
 fn circles(switches: u64) -> Topology {
     let link = |switch: u64, (place, distance): (u32, u64)| {
         let other = (switch - 1 + distance) % switches + 1;
@@ -93,7 +93,7 @@ fn discover(topology: &Topology) -> Time {
     }
 }
 
-/// The controller, and switches that answer.
+/// The controller, and switches that only answer.
 struct Network {
     controller: Embedded,
     discovery: Discovery,
@@ -103,13 +103,13 @@ struct Network {
     joined: usize,
 }
 
-/// A switch that answers the handshake, and forwards LLDP.
+/// A switch that answers the handshake and forwards LLDP.
 struct Answering {
     connection: ConnectionId,
     /// The port at the other end of each port's link.
     peers: BTreeMap<PortNo, PortId>,
     has_joined: bool,
-    /// For the controller.
+    /// Bytes for the controller.
     output: Vec<u8>,
 }
 

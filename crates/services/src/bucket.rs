@@ -5,8 +5,8 @@ use std::time::Instant;
 use urtica_log::{Rate, TokenBucket};
 use urtica_wire::PortNo;
 
-/// One bucket per port of a switch. They belong to the switch's handler, so that a sender above its limit is refused before
-/// anything is touched that other ports share.
+/// One bucket per port of a switch. They belong to the switch's handler, so that a sender above its limit is refused before any
+/// state is used that other ports share.
 #[derive(Debug)]
 pub(crate) struct PortBuckets {
     rate: Rate,
@@ -22,8 +22,8 @@ impl PortBuckets {
         }
     }
 
-    /// Takes one of a port's tokens, if it has one. The caller has checked that the port exists, and
-    /// [forgets](Self::forget) a removed port, so the number of buckets is limited by that of ports.
+    /// Takes one of a port's tokens, if it has one. The caller has checked that the port exists, and [forgets](Self::forget) a
+    /// removed port, so there are at most as many buckets as ports.
     pub fn take(&mut self, port: PortNo, now: Instant) -> bool {
         let new = || TokenBucket::new(now);
         let bucket = self.by_port.entry(port).or_insert_with(new);

@@ -316,7 +316,8 @@ impl Hosts {
 
     /// Floods a frame without using any link: sends it out of the host ports of all these switches, except the ingress port.
     /// This costs one packet-out per switch and no packet-in. Does nothing if the ingress port does not accept flooded packets
-    /// ([`FloodTree::is_open`]), or if an equal frame was flooded less than 100 ms ago: this one is its copy, returned by the network.
+    /// ([`FloodTree::is_open`]), or if an equal frame was flooded less than 100 ms ago: this one is its copy, returned by the
+    /// network.
     pub fn flood(
         &self,
         network: &Network,

@@ -1,12 +1,12 @@
 //! Services: control programs that other programs build on, for programs that need the whole network (Shalimov and
 //! Ivashchenko, section III, "service layer").
 //!
-//! **Why a separate crate.** The controller's core depends on none of them: it defines interfaces, such as
-//! [`FloodPorts`](urtica_controller::FloodPorts), and services implement them. A program that only has handlers does
-//! not need this crate.
+//! **Why a separate crate.** The controller's core does not depend on services: it defines interfaces, such as
+//! [`FloodPorts`](urtica_controller::FloodPorts), which services implement. A program that consists of handlers only does not
+//! need this crate.
 //!
-//! A service is a [`Program`] like any other, in [`Stage::Observe`]: it receives messages before the programs that
-//! filter and forward. It is also a handle, cheap to clone, that is passed to the programs that build on it.
+//! A service is a [`Program`] like any other, in [`Stage::Observe`]: it receives messages before the programs that filter and
+//! forward. It is also a handle, cheap to clone, which is passed to the programs that build on it.
 //!
 //! - [`Discovery`] finds links between switches by LLDP, and makes flooding safe where they form loops.
 //! - [`Hosts`] tracks the end stations, their locations and their addresses.

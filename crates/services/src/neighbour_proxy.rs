@@ -10,33 +10,33 @@
 //! | whether an address is free (RFC 5227, RFC 4862), which another host has | answered: it is not |
 //! | whether an address is free, which the requester or no host has | relayed; the owner, if any, answers |
 //! | for the requester's own address: a gratuitous ARP | relayed, so that all receive it |
-//! | … which another host has | answered, which shows the requester the conflict; not relayed |
+//! | … which another host has | answered, so that the requester notices the conflict; not relayed |
 //! | whose sender claims another host's address | never relayed; answered if its target is known |
 //!
 //! Unicast requests pass: hosts use them to check whether others are still present, so they must arrive. So do replies,
 //! and everything from ports with a switch behind them.
 //!
-//! **Frames that contradict the table of hosts are dropped.** Hosts believe any ARP packet and any neighbour discovery
-//! message, so one that is forwarded could replace a live host's address in all caches. Every frame that maps a host's
-//! address to another MAC address is dropped here: requests, replies, announcements and redirects, multicast or
-//! unicast, credible or not ([`Hosts`] then probes the owner). When an address gets a new owner, it is announced to all
-//! on the new owner's behalf, since the owner's own announcement may have arrived while the old one was being probed.
+//! **Frames that contradict the table of hosts are dropped.** Hosts believe any ARP packet and any neighbour discovery message,
+//! so forwarding one could replace a live host's address in all caches. Every frame that maps a host's address to another MAC
+//! address is dropped here: requests, replies, announcements and redirects, multicast or unicast, credible or not ([`Hosts`]
+//! then probes the owner). When an address gets a new owner, the proxy announces it to all hosts on the new owner's behalf,
+//! since the owner's own announcement may have arrived while the old one was being probed.
 //!
 //! **Why out of every host port, and not flooded.** A flooded packet visits every switch, and causes a packet-in at each.
 //! Sent out of the host ports, it costs one packet-out per switch and no packet-in, and uses no link: no loop can multiply
 //! it.
 //!
-//! **Bounds.** A host that scans a network requests thousands of addresses that no host has. The number of relayed
-//! requests is limited per port and in total ([`NeighbourProxyConfig`]); excess ones are dropped and counted. Replies
-//! cost the network nothing and are not limited. Announcements of new owners count towards the total.
+//! **Bounds.** A host that scans a network requests thousands of addresses that no host has. The number of relayed requests is
+//! limited per port and in total ([`NeighbourProxyConfig`]); excess requests are dropped and counted. Replies cause no traffic
+//! in the network and are not limited. Announcements of new owners count towards the total.
 //!
-//! **Routers.** An IPv6 host treats a neighbour as a router only while its advertisements claim it. Replies sent here
-//! do, if the router's own advertisements have been seen ([`Host::is_router`]).
+//! **Routers.** An IPv6 host treats a neighbour as a router only while its advertisements claim that. Replies sent here claim
+//! it if the router's own advertisements have been seen ([`Host::is_router`]).
 //!
 //! **Cost.** A packet-in that is neither ARP nor IPv6: parsing an Ethernet header. A reply: a look-up, and one packet-out.
 //!
-//! **Thread-safety.** Each switch's handler has the counts of its own ports; the total is behind a lock that is taken
-//! only to relay.
+//! **Thread-safety.** Each switch's handler has the counts of its own ports; the total is behind a lock that is taken only to
+//! relay a request.
 
 mod answer;
 
@@ -129,18 +129,18 @@ struct Shared {
 }
 
 impl NeighbourProxy {
-    /// Answers on behalf of these hosts, with the default limits.
+    /// Creates a proxy for these hosts, with the default limits.
     pub fn new(hosts: &Hosts) -> Self {
         Self::with_config(hosts, NeighbourProxyConfig::default())
     }
 
-    /// Answers on behalf of these hosts.
+    /// Creates a proxy for these hosts.
     pub fn with_config(hosts: &Hosts, config: NeighbourProxyConfig) -> Self {
         Self::create(hosts, config, true)
     }
 
-    /// Only drops frames that contradict the table of hosts, and announces new owners of addresses: for networks in which hosts
-    /// also request addresses of gateways, which another program answers.
+    /// Creates a proxy that only drops frames that contradict the table of hosts, and announces new owners of addresses: for
+    /// networks in which hosts also request addresses of gateways, which another program answers.
     pub fn guard(hosts: &Hosts) -> Self {
         Self::create(hosts, NeighbourProxyConfig::default(), false)
     }
@@ -161,13 +161,13 @@ impl NeighbourProxy {
         }))
     }
 
-    /// Sets an offload, which answers requests instead of the proxy if it can. Must be called before the controller
-    /// starts. The first one is used.
+    /// Sets an offload, which answers requests instead of the proxy if it can. Call this before the controller starts; later
+    /// calls have no effect.
     pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
         let _ = self.0.offload.set(offload);
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn counts(&self) -> NeighbourProxyCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let settled = self
@@ -235,7 +235,7 @@ struct Handler {
 
 /// The treatment of a frame.
 enum Verdict {
-    /// Not for us, or harmless: later programs see it.
+    /// Not a request for the proxy, or harmless: later programs see it.
     Pass,
     /// Drop it.
     Drop,
@@ -272,7 +272,7 @@ impl SwitchHandler for Handler {
                 owner,
             } => {
                 let answer = answer::answer(&frame, sender, target, &owner);
-                // Fails if the port has no number in 1.0, but then no packet came from it.
+                // Fails if the port has no number in 1.0; such a port cannot have sent the request.
                 let _ = switch.send(&packet_out(&answer, &[Action::output(packet.in_port)]));
                 count(&self.proxy.answered);
             }
@@ -289,8 +289,8 @@ impl SwitchHandler for Handler {
 }
 
 impl Handler {
-    /// Sends a request by every host port but its ingress port. A request that has just been relayed has returned and
-    /// is dropped. The shared limit is checked last, so that a port above its own limit does not use it up for others.
+    /// Sends a request out of every host port except its ingress port. A request that was relayed just before has returned, and
+    /// is dropped. The shared limit is checked last, so that a port above its own limit does not use up that of others.
     fn relay(&mut self, switch: &Switch, packet: &PacketIn) {
         let (proxy, now) = (&self.proxy, switch.now());
         let is_whole = packet.data.len() >= usize::from(packet.total_len);
@@ -334,8 +334,8 @@ impl Shared {
         }
     }
 
-    /// The background program: announces new owners of addresses. If events were missed, hosts learn of the new owners
-    /// later, without it.
+    /// Runs the background program, which announces new owners of addresses. If it missed events, hosts learn of those new
+    /// owners later, without it.
     async fn run(&self, background: Background) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {

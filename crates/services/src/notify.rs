@@ -1,4 +1,4 @@
-//! Wake-ups of a service's background program when there is work to do.
+//! Wakes a service's background program when there is work to do.
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;

@@ -1,15 +1,14 @@
 //! The interface between services and an offload, which settles packets on their behalf before these reach the program.
 //!
-//! **What.** Services receive many packets whose answer stays constant until something changes: a probe confirms a
-//! known link, a host is seen at its known port, a request for an address finds its known owner. A [`ServiceOffload`]
-//! settles these by tables that the services keep up to date. A packet with news reaches the services' handlers as
-//! usual, or by [`SwitchHandler::settled`](urtica_controller::SwitchHandler::settled) if its answer does not depend on
-//! it.
+//! **What.** Services receive many packets whose answer stays constant until something changes: a probe confirms a known link,
+//! a host is seen at its known port, a request for an address finds its known owner. A [`ServiceOffload`] settles these packets
+//! by means of tables that the services keep up to date. A packet with news reaches the services' handlers as usual, or by
+//! [`SwitchHandler::settled`](urtica_controller::SwitchHandler::settled) if its answer does not depend on the news.
 //!
-//! **How.** Services write the tables as they change their own, under the same locks, and query when a host or link was
-//! last heard only when necessary: before it would be removed. So a constant state costs the program nothing.
+//! **How.** Services update the offload's tables together with their own, under the same locks. They query when a host or link
+//! was last heard only when they would remove it otherwise. So a constant state costs the program nothing.
 //!
-//! **Cost.** Without an offload, a check of an empty cell for each change.
+//! **Cost.** Without an offload, each change checks an empty cell.
 
 use crate::Host;
 use std::net::IpAddr;
@@ -24,7 +23,7 @@ use crate::{Discovery, NeighbourProxy};
 
 /// Settles packets on behalf of services. This crate defines the interface; `urtica-offload` implements it.
 ///
-/// If a table is full, the packets that it would settle reach the program: these functions never fail.
+/// These functions never fail: if a table is full, the packets that it would settle reach the program.
 ///
 /// **Laws.** A settled packet has the effect that it would have in the program, and packets of a switch that are not
 /// settled reach the program in order, after the events of the packets before them. Only the following may be settled:
@@ -36,8 +35,8 @@ use crate::{Discovery, NeighbourProxy};
 /// - IPv4 packets from one known host to another that arrive at the sender's port: forwarded by the next hop, and
 ///   events.
 pub trait ServiceOffload: Send + Sync {
-    /// Sets the probe expected at `at`: this frame is about to be sent by the port `probe.from`, and confirms a link if
-    /// it arrives there. Replaces the earlier one.
+    /// Sets the probe expected at `at`: the port `probe.from` is about to send this frame, which confirms a link if it arrives
+    /// there. Replaces the earlier one.
     fn expect_probe(&self, at: PortId, probe: LinkProbe, frame: &[u8]);
 
     /// Removes the probe expected at this port.
@@ -52,29 +51,29 @@ pub trait ServiceOffload: Send + Sync {
     /// Sets the address from which hosts are probed.
     fn set_our_mac(&self, mac: MacAddr);
 
-    /// Sets a host that is known and at this port, with these addresses and no others that were not
-    /// [removed](Self::remove_address). Replaces earlier information on it.
+    /// Sets the location and addresses of a known host. Its other addresses have been [removed](Self::remove_address). Replaces
+    /// earlier information on the host.
     fn set_host(&self, host: &Host);
 
     /// Removes a host.
     fn remove_host(&self, vlan: Option<u16>, mac: MacAddr);
 
-    /// Removes an address of this VLAN, which belongs to no host, or will get another owner.
+    /// Removes an address of this VLAN that no host has any longer, or that will get another owner.
     fn remove_address(&self, vlan: Option<u16>, address: IpAddr);
 
     /// Returns the number of a host's packets that were settled since it became known, and when the last was; `None` if
     /// there were none.
     fn settled_of(&self, vlan: Option<u16>, mac: MacAddr) -> Option<(u64, Instant)>;
 
-    /// Answers requests for addresses from now on, on behalf of this program.
+    /// Answers requests for addresses on behalf of this program from now on.
     fn answer_as(&self, program: ProgramId);
 
     /// Sets the next hops: for each pair of switches whose shortest paths all start with one link, that link's port and
     /// the other switch. Replaces earlier ones.
     fn set_next_hops(&self, next_hops: &[(PortId, DatapathId)]);
 
-    /// Forwards first packets of flows from now on, on behalf of this program, which installs their paths when it
-    /// receives the events.
+    /// Forwards first packets of flows on behalf of this program from now on. The program installs their paths when it receives
+    /// the events.
     fn forward_as(&self, program: ProgramId);
 
     /// Returns the numbers of settled packets so far, on all switches.
@@ -93,7 +92,7 @@ pub struct LinkProbe {
 /// Numbers of settled packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SettledCounts {
-    /// Expected probes. Other probes are events, and are counted there.
+    /// Expected probes. Other probes are events, and are counted as such.
     pub probes: u64,
     /// Requests for addresses that were answered.
     pub requests: u64,

@@ -2,28 +2,28 @@
 //!
 //! **What.** [`Provisioner`] installs an entry for a flow in every switch of a path, or in none.
 //!
-//! **How.** A background program installs from the egress switch back to the ingress switch. Each entry is followed by a
-//! barrier, and the next switch follows when the barrier is answered. So a packet that matches an entry at the ingress
-//! switch matches one at every later switch; and when one path [replaces](Provisioner::replace) another, every packet
+//! **How.** A background program installs entries from the egress switch back to the ingress switch. Each entry is followed by
+//! a barrier, and the next switch's entry is sent when the barrier is answered. So a packet that matches an entry at the
+//! ingress switch matches one at every later switch; and when one path [replaces](Provisioner::replace) another, every packet
 //! follows either the old path or the new one from any switch to the end. Removal starts at the ingress switch.
 //!
 //! If a switch refuses its entry, does not confirm it in time, or disconnects before the last confirmation, everything is
 //! rolled back, starting at the ingress switch, and [`ProvisionError`] names the switch and the reason.
 //!
-//! **Cookies.** The top 16 of the bits that a program may choose are [`COOKIE_TAG`]; the others number paths from 1.
-//! When a switch joins, its entries with this tag are requested and compared with the expected ones: entries of removed
-//! paths, or of an earlier run of the controller, are deleted one by one, and missing permanent entries, as on a
-//! restarted switch, are installed again. Provisioning waits until that is done. So a switch that disconnects does not
-//! keep stale entries forever.
+//! **Cookies.** The top 16 of the bits that a program may choose are [`COOKIE_TAG`]; the others number paths from 1. When a
+//! switch joins, the program requests its entries with this tag and compares them with the expected ones. It deletes entries of
+//! removed paths, or of an earlier run of the controller, one by one, and installs missing permanent entries again, for
+//! instance after a restart of the switch. Provisioning waits until that is done. So a switch that disconnects does not keep
+//! stale entries forever.
 //!
-//! **Paths that expire.** Entries with a time-out request a flow-removed message. When the first one is removed, the
-//! rest of its path is removed too: half a path never stays. Only switches on the path are believed, and only once.
+//! **Paths that expire.** Entries with a time-out request a flow-removed message. When the first one is removed, the rest of
+//! its path is removed too, so that half a path never stays. Only switches on the path are believed, and only once.
 //!
 //! **Cost.** A path of *n* switches takes *n* round trips. Jobs wait for different switches concurrently; at most
 //! [`ProvisionConfig::max_jobs`] are accepted at a time. An installed path costs about 500 bytes per switch.
 //!
-//! **Thread-safety.** [`Provisioner`] is cheap to clone and may be used anywhere, handlers included: jobs go to the program
-//! through a queue. One lock guards the ledger and one the queue; neither is held while the other is taken.
+//! **Thread-safety.** [`Provisioner`] is cheap to clone and may be used anywhere, including in handlers: a queue passes jobs to
+//! the program. One lock guards the ledger and one the queue; neither is held while the other is taken.
 
 mod error;
 mod flow;
@@ -58,10 +58,10 @@ pub const COOKIE_TAG: u64 = 0x7572 << 40;
 /// The bits of a cookie that hold [`COOKIE_TAG`].
 pub const COOKIE_TAG_MASK: u64 = 0xffff << 40;
 
-/// Returns `true` if a cookie is a [`Provisioner`]'s. It deletes entries with such a cookie that belong to no path of it, so
-/// a program that chooses its own cookies must choose others.
+/// Returns `true` if a cookie is a [`Provisioner`]'s. The provisioner deletes entries with such a cookie that belong to none of
+/// its paths, so a program that chooses its own cookies must choose others.
 pub const fn is_provisioned(cookie: u64) -> bool {
-    // 1.0 uses all ones for "no cookie", which have another tag.
+    // 1.0 uses all ones for "no cookie"; this value has another tag.
     cookie & COOKIE_TAG_MASK == COOKIE_TAG
 }
 
@@ -140,7 +140,7 @@ pub struct ProvisionCounts {
     pub provisioned: u64,
     /// Paths that could not be set up.
     pub failed: u64,
-    /// Paths that were removed, or ended because one of their entries did.
+    /// Paths that were removed by a caller, or because one of their entries was removed.
     pub removed: u64,
     /// Stale entries that were deleted when their switches joined.
     pub stale_entries: u64,
@@ -179,15 +179,15 @@ impl Provisioner {
         }))
     }
 
-    /// Sets up a path. The job is accepted at once and continues if the future is dropped: then its outcome is
-    /// discarded, which suits a handler that only [releases](Flow::releasing) a packet.
+    /// Sets up a path. The job is accepted at once, and continues even if the future is dropped. Its outcome is then discarded,
+    /// which suits a handler that only [releases](Flow::releasing) a packet.
     pub fn provision(&self, flow: Flow) -> Provisioning {
         let (reply, receiver) = oneshot::channel();
         self.0.accept(receiver, Job::set_up(flow, None, reply))
     }
 
-    /// Sets up a path instead of another, which may have the same match: no packet is lost in between. If it fails, the old
-    /// path stays. If the old path was removed, this equals [`Provisioner::provision`].
+    /// Sets up a path instead of another, which may have the same match. No packet is lost in between. If it fails, the old
+    /// path stays. If the old path was removed, this is equivalent to [`Provisioner::provision`].
     pub fn replace(&self, old: &Provisioned, flow: Flow) -> Provisioning {
         let (reply, receiver) = oneshot::channel();
         self.0
@@ -196,14 +196,14 @@ impl Provisioner {
 
     /// Removes a path. Removing one twice is not an error.
     ///
-    /// On a switch that is disconnected, its entry is deleted when the switch returns.
+    /// On a disconnected switch, its entry is deleted when the switch joins again.
     pub fn remove(&self, provisioned: &Provisioned) -> Removing {
         let (reply, receiver) = oneshot::channel();
         self.0
             .accept(receiver, Job::remove(provisioned.cookie, reply))
     }
 
-    /// Returns whether a path is installed: provisioned, and neither removed nor expired.
+    /// Returns whether a path is installed, that is, provisioned and neither removed nor expired.
     pub fn is_live(&self, provisioned: &Provisioned) -> bool {
         self.0.ledger().is_live(provisioned.cookie)
     }
@@ -220,7 +220,7 @@ impl Provisioner {
     }
 }
 
-/// The outcome of a job: await it.
+/// The outcome of a job, as a future.
 #[must_use = "the work goes on without it, but nobody hears how it ends"]
 pub struct Outcome<T>(Result<oneshot::Receiver<Result<T, ProvisionError>>, ProvisionError>);
 
@@ -268,7 +268,7 @@ impl Program for Provisioner {
     }
 }
 
-/// Works on all jobs concurrently, each continuing when the event that it waits for has happened.
+/// Works on all jobs concurrently. Each continues when the event that it waits for has happened.
 async fn run(shared: Arc<Shared>, worker: job::Worker) {
     let mut jobs = FuturesUnordered::new();
     poll_fn(|context| {
@@ -282,7 +282,7 @@ async fn run(shared: Arc<Shared>, worker: job::Worker) {
 }
 
 impl Shared {
-    /// Accepts a requested job if the queue is not full.
+    /// Accepts a requested job if the number of jobs is below the limit.
     fn accept<T>(
         &self,
         receiver: oneshot::Receiver<Result<T, ProvisionError>>,
@@ -325,7 +325,7 @@ impl Shared {
     }
 }
 
-/// The handler of one switch: reports events there to the program.
+/// The handler of one switch: reports the switch's events to the program.
 struct Handler(Arc<Shared>);
 
 impl SwitchHandler for Handler {
@@ -350,7 +350,7 @@ impl Shared {
     fn switch_left(&self, switch: DatapathId) {
         let mut ledger = self.ledger();
         ledger.switch_left(switch);
-        // If a newer connection has the datapath id, the switch is being cleaned already.
+        // If a newer connection has this datapath id, the switch is being cleaned already.
         let network = self.background.get().map(Background::network);
         if network.is_none_or(|network| network.info(switch).is_none()) {
             ledger.forget_switch(switch);
@@ -359,7 +359,7 @@ impl Shared {
         self.cleaned.publish(());
     }
 
-    /// Requests that a switch is compared with its expected entries; several requests at once count as one.
+    /// Requests that a switch is compared with its expected entries; several requests at a time count as one.
     fn request_cleaning(&self, switch: DatapathId) {
         let is_asked_first = self.ledger().request_cleaning(switch);
         if is_asked_first {
@@ -367,7 +367,7 @@ impl Shared {
         }
     }
 
-    /// Handles a switch's report that an entry is gone: removes its path, if it leads over this switch.
+    /// Handles a switch's report that an entry was removed: removes its path, if it includes this switch.
     fn lose_entry(&self, switch: DatapathId, cookie: u64) {
         let is_half = self.ledger().lose_entry(switch, cookie);
         if is_half {
@@ -375,7 +375,7 @@ impl Shared {
         }
     }
 
-    /// Removes a path that is no longer complete: once, however often that is reported.
+    /// Removes a path that is no longer complete: once, even if several entries are reported.
     fn take_down(&self, cookie: u64) {
         let removal = self.ledger().begin_removal(cookie);
         if let Ok(Some(entries)) = removal {

@@ -1,17 +1,17 @@
-//! Paths through the current network: next hops that are kept up to date with the topology ("dynamic routing", Shalimov and
-//! Ivashchenko, section IV; McNettle Figure 2, "Routing").
+//! Paths through the current network, by next hops that follow the topology ("dynamic routing", Shalimov and Ivashchenko,
+//! section IV; McNettle Figure 2, "Routing").
 //!
 //! **How.** A background program waits for changes of [`Discovery`]'s topology, and publishes the [`NextHops`] for it.
 //! Changes during a computation are handled together by the next one, so a burst costs one or two computations, not one per
 //! change. Only destinations that a change affects are recomputed, in parallel if the network is large.
 //!
-//! **How far behind.** The next hops are for some earlier topology; [`NextHops::topology`] returns it, and
-//! [`Routes::is_current`] whether it is the latest. A path may therefore use a link that has just gone down; programs
-//! correct their entries when [`Routes::changed`] reports it.
+//! **Staleness.** The next hops are for some earlier topology; [`NextHops::topology`] returns it, and [`Routes::is_current`]
+//! returns whether it is the latest. A path may therefore use a link that has just gone down; programs correct their entries
+//! when [`Routes::changed`] reports new next hops.
 //!
-//! **Cost.** A path: a reference to the snapshot, and one step per switch on it.
+//! **Cost.** A path: a load of the snapshot, and one step per switch.
 //!
-//! **Thread-safety.** Everything may be used from any thread. No caller waits for the computation.
+//! **Thread-safety.** All functions may be called from any thread. No caller waits for the computation.
 
 use crate::Discovery;
 use crate::offload::{Offload, ServiceOffload};
@@ -51,7 +51,7 @@ struct Shared {
     offload: Offload,
 }
 
-/// Maximum number of switches for which next hops are [offloaded](Routes::offload): there is one for each pair.
+/// Maximum number of switches for which next hops are [offloaded](Routes::offload), since each pair of switches needs one.
 const MAX_OFFLOADED_SWITCHES: usize = 256;
 
 /// The reason why no path exists.
@@ -72,7 +72,7 @@ pub enum NoPath {
 }
 
 impl Routes {
-    /// Creates a service with next hops for the topology of `discovery`, in the same controller.
+    /// Creates a service that computes next hops for the topology of `discovery`, in the same controller.
     pub fn new(discovery: &Discovery) -> Self {
         Self(Arc::new(Shared {
             discovery: discovery.clone(),
@@ -84,10 +84,10 @@ impl Routes {
     }
 
     /// Sets an offload that forwards first packets of flows if there is only one shortest path, once a program
-    /// [requests](Routes::forward_as) it. Must be called before the controller starts. The first one is used. Up to 256
-    /// switches.
+    /// [requests](Routes::forward_as) it. Only for networks of up to 256 switches. Call this before the controller starts;
+    /// later calls have no effect.
     ///
-    /// Use it only if no other program has to see these packets before that one.
+    /// Use it only if no other program has to receive these packets before that program.
     pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
         let _ = self.0.offload.set(offload);
     }
@@ -122,12 +122,12 @@ impl Routes {
         })
     }
 
-    /// Returns the number of computations.
+    /// Returns the version of the next hops: the number of computations.
     pub fn version(&self) -> u64 {
         self.0.next_hops.version()
     }
 
-    /// Waits for a version of the next hops that is greater than `since`.
+    /// Waits until the version of the next hops is greater than `since`, and returns it.
     pub fn changed(&self, since: u64) -> impl Future<Output = u64> + Send {
         self.0.next_hops.changed(since)
     }
@@ -162,12 +162,12 @@ struct Handler;
 impl SwitchHandler for Handler {}
 
 impl Shared {
-    /// The background program.
+    /// Runs the background program.
     async fn run(&self) {
         let topologies = self.discovery.topology();
         let mut seen = 0;
         loop {
-            // Read before the topology: it may be newer than its version, never older.
+            // Read before the topology, which may therefore be newer than this version, never older.
             seen = topologies.changed(seen).await;
             let topology = topologies.load();
             let updated = self.next_hops.load().updated(topology);
@@ -203,7 +203,7 @@ mod tests {
     use urtica_topology::{DirectedLink, Topology};
     use urtica_wire::PortNo;
 
-    /// Switches 1 to 4 in a ring, and 5 behind 4. Port N of a switch leads to switch N.
+    /// Returns next hops for switches 1 to 4 in a ring, and 5 behind 4. Port N of a switch leads to switch N.
     fn ring_and_tail() -> NextHops {
         let edges = [(1, 2), (2, 3), (3, 4), (4, 1), (4, 5)];
         let links = edges.into_iter().flat_map(|(a, b)| {
@@ -224,7 +224,7 @@ mod tests {
             .filter(|(at, _)| at.switch == DatapathId(1) || at.switch == DatapathId(5))
             .map(|(at, to)| (at.switch.0, at.port_no.0, to.0))
             .collect();
-        // From 1 to 3 there are two paths.
+        // Two paths lead from 1 to 3.
         let expected = [
             (1, 2, 2),
             (1, 4, 4),

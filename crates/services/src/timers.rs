@@ -1,7 +1,7 @@
 //! Timers: at most one deadline per key. No clock; time is an argument.
 //!
-//! **Why one per key.** A timer that is set again and again, for instance by a port that goes up and down as fast as
-//! its switch can report it, needs no more space than one.
+//! **Why one per key.** A timer that is set again and again, for instance by a port that goes up and down as fast as its switch
+//! can report it, needs no more space than a single one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

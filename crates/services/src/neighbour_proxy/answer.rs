@@ -8,15 +8,14 @@ use urtica_wire::MacAddr;
 use urtica_wire::packet::icmpv6::{self, nd_flags};
 use urtica_wire::packet::{Arp, Nd, Vlan, ether_type, ethernet};
 
-/// The all-nodes multicast address (RFC 4291 section 2.7.1): a host that checks whether an address is free has no
-/// address yet.
+/// The all-nodes multicast address (RFC 4291 section 2.7.1), for replies to a host that checks whether an address is free, and
+/// so has no address yet.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// The multicast MAC address of [`ALL_NODES`] (RFC 2464 section 7).
 const ALL_NODES_MAC: MacAddr = MacAddr::new([0x33, 0x33, 0, 0, 0, 1]);
 
-/// Returns the reply with which `owner` would answer `question` from `sender`, that it has `target`; with the request's
-/// VLAN tag.
+/// Returns `owner`'s reply to `question` from `sender`, which states that it has `target`. It has the request's VLAN tag.
 pub(super) fn answer(
     question: &Frame,
     sender: Option<IpAddr>,
@@ -53,8 +52,8 @@ pub(super) fn answer(
     out
 }
 
-/// Returns the announcement with which `owner` would claim `address`: a gratuitous ARP (RFC 5227 section 2.3), or an
-/// unsolicited neighbour advertisement (RFC 4861 section 7.2.6).
+/// Returns `owner`'s announcement of `address`: a gratuitous ARP (RFC 5227 section 2.3), or an unsolicited neighbour
+/// advertisement (RFC 4861 section 7.2.6).
 pub(super) fn announcement(owner: &Host, address: IpAddr) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
     let (dst, ether_type) = match address {

@@ -12,7 +12,7 @@ pub enum ProvisionError {
     /// The path is empty.
     #[error("the path has no hops; expected at least one switch")]
     EmptyPath,
-    /// A switch has one entry for the flow, so a packet cannot pass it twice.
+    /// The path visits a switch twice, which has only one entry for the flow.
     #[error("the path passes switch {switch} twice; expected each switch once at most")]
     Circle {
         /// The switch.
@@ -101,7 +101,7 @@ pub enum ProvisionError {
         /// The limit.
         max_flows: usize,
     },
-    /// Called inside a transaction, which may run again or fail, while its effects would stay.
+    /// Called inside a transaction, which may run again or fail; the effects of the call would stay.
     #[error(
         "paths cannot be provisioned inside a transaction; return the flow from the transaction, and provision it afterwards"
     )]
@@ -129,7 +129,7 @@ impl ProvisionError {
             RequestError::Timeout(after) => Self::Timeout { switch, after },
             RequestError::Busy(_) | RequestError::TooLong => Self::Busy { switch },
             RequestError::InTransaction => Self::InTransaction,
-            // A barrier has exactly one kind of reply, which cannot be mistaken for another's.
+            // Only a barrier reply answers a barrier, so no other reply can arrive.
             _ => Self::Timeout {
                 switch,
                 after: limit,

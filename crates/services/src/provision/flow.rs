@@ -45,8 +45,8 @@ struct WaitingPacket {
 }
 
 impl Flow {
-    /// Creates a flow of packets that match `match_` and follow `path`. The entries stay until they are removed, at the
-    /// middle priority, in table 0.
+    /// Creates a flow of packets that match `match_` and follow `path`. Its entries are in table 0, have the middle priority,
+    /// and stay until they are removed.
     pub fn new(path: Path, match_: Match<'static>) -> Self {
         Self {
             path,
@@ -80,8 +80,8 @@ impl Flow {
         }
     }
 
-    /// Sets the actions of each switch before it forwards a packet. If they change a field of the match, the next
-    /// switch's entry does not match.
+    /// Sets the actions of each switch before it forwards a packet. If they change a field of the match, the entry of the next
+    /// switch does not match the packet.
     pub fn at_each_switch(self, actions: Vec<Action<'static>>) -> Self {
         Self {
             at_each_switch: actions,
@@ -89,7 +89,7 @@ impl Flow {
         }
     }
 
-    /// Sets the actions of the last switch in addition, before it sends a packet out, for instance to rewrite headers.
+    /// Sets additional actions for the last switch before it sends a packet out, for instance to rewrite headers.
     pub fn at_egress(self, actions: Vec<Action<'static>>) -> Self {
         Self {
             at_egress: actions,
@@ -97,8 +97,8 @@ impl Flow {
         }
     }
 
-    /// Sends this packet, which waits at the ingress switch, once the path is installed. If provisioning fails, the packet
-    /// is not sent.
+    /// Sends this packet, which waits at the ingress switch, once the path is installed. If provisioning fails, the packet is
+    /// not sent.
     ///
     /// A packet that the switch neither buffered nor sent whole cannot be forwarded, and is dropped.
     pub fn releasing(self, packet: &PacketIn) -> Self {
@@ -119,7 +119,7 @@ impl Flow {
         }
     }
 
-    /// Checks everything that does not need the network.
+    /// Checks everything that can be checked without the network.
     pub(super) fn check(&self) -> Result<(), ProvisionError> {
         if self.path.hops.is_empty() {
             return Err(ProvisionError::EmptyPath);
@@ -188,7 +188,7 @@ impl Flow {
     }
 }
 
-/// Returns the output port. A packet may leave by its ingress port only if that is explicit (1.3.5 section 4.5,
+/// Returns the output port. A packet may leave through its ingress port only if that is explicit (1.3.5 section 4.5,
 /// `OFPP_IN_PORT`).
 fn out_port(hop: &Hop) -> PortNo {
     if hop.out_port == hop.in_port {
@@ -205,7 +205,7 @@ pub(super) struct PathEntry {
     flow_mod: FlowMod<'static>,
 }
 
-/// Identifies an entry within a switch, which has at most one for each table, priority and match.
+/// The identity of an entry in a switch, which has at most one entry for each table, priority and match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     switch: DatapathId,
@@ -234,7 +234,8 @@ impl Place {
 
 fn to_tlv(field: &Field) -> Vec<u8> {
     let mut tlv = Vec::new();
-    // An action that cannot be encoded is refused when the entry is sent; until then, its name identifies it.
+    // An entry with a field that cannot be encoded is refused when it is sent; until then, the field's debug text identifies
+    // it.
     if field.encode(Version::Of13, &mut tlv).is_err() {
         tlv = format!("{field:?}").into_bytes();
     }
@@ -281,7 +282,7 @@ impl PathEntry {
     }
 }
 
-/// Deletes one entry: in 1.3 only if it has this cookie, in 1.0 whichever it is.
+/// Returns the deletion of one entry: in 1.3 only if it has this cookie, in 1.0 regardless of the cookie.
 pub(super) fn delete_strict(
     version: Version,
     cookie: u64,

@@ -1,4 +1,4 @@
-//! The jobs of the program: set up, remove, clean.
+//! The jobs of the program: set up a path, remove a path, clean a switch.
 
 use super::flow::{Flow, PathEntry, Place, delete_strict};
 use super::ledger::Reserved;
@@ -11,16 +11,16 @@ use urtica_controller::{
 };
 use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest, Message, Version};
 
-/// Number of attempts to clean a switch after which new paths no longer wait for it.
+/// Number of attempts to clean a switch for which new paths wait.
 const ATTEMPTS_WAITED_FOR: u32 = 3;
 
-/// The pause before the entries of a switch that refused, or did not answer, are requested again; doubled each time.
+/// The pause before a switch that refused a request for its entries, or did not answer, gets another; doubled each time.
 const CLEANING_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause.
+/// The maximum of the doubled pause.
 const LONGEST_CLEANING_PAUSE: Duration = Duration::from_secs(3);
 
-/// Maximum number of messages to a switch between barriers while it is cleaned: few enough for its backlog.
+/// Maximum number of messages sent to a switch between barriers while it is cleaned; they fit into its send queue.
 const CLEANING_BATCH: usize = 1024;
 
 type Answer<T> = oneshot::Sender<Result<T, ProvisionError>>;
@@ -38,7 +38,7 @@ pub(super) enum Job {
         cookie: u64,
         entries: Arc<[PathEntry]>,
     },
-    /// Make a switch have exactly the entries that it should.
+    /// Make the entries of a switch equal the expected ones.
     Clean(DatapathId),
 }
 
@@ -62,12 +62,12 @@ impl Job {
     }
 }
 
-/// Works on jobs.
+/// Carries out jobs.
 #[derive(Clone)]
 pub(super) struct Worker {
     shared: Arc<Shared>,
     background: Background,
-    /// For entries that forward: they only receive packets that filtering programs pass.
+    /// For entries that forward: they receive only packets that filtering programs pass.
     network: Network,
 }
 
@@ -133,7 +133,7 @@ impl Worker {
             let switch = port.switch;
             let info = self.network.info(switch);
             let info = info.ok_or(ProvisionError::NotConnected { switch })?;
-            // A 1.3 switch that has not described its ports yet has no ports; the job waits for it.
+            // A 1.3 switch has no ports here until it has described them; the job waits for that.
             if !info.ports.is_empty() && info.port(port.port_no).is_none() {
                 return Err(ProvisionError::NoSuchPort { port });
             }
@@ -150,7 +150,7 @@ impl Worker {
         ledger.reserve(flow, replaces)
     }
 
-    /// Installs from the egress switch to the ingress switch, or rolls back.
+    /// Installs the entries from the egress switch to the ingress switch, or rolls back.
     async fn install(&self, reserved: &Reserved) -> Result<(), ProvisionError> {
         for (index, entry) in reserved.entries.iter().enumerate().rev() {
             if let Err(error) = self.install_entry(reserved.cookie, entry).await {
@@ -173,8 +173,8 @@ impl Worker {
         self.confirm(entry.switch, &[entry.add()]).await
     }
 
-    /// Deletes the entries from index `from` on, which may or may not be installed, and restores those that they replaced:
-    /// the nearest first, so that packets at every step reach an entry that was handled earlier.
+    /// Deletes the entries from index `from` on, which may or may not be installed, and restores the entries that they
+    /// replaced. The nearest is handled first, so that packets at every step reach an entry that was handled before.
     async fn undo(
         &self,
         reserved: &Reserved,
@@ -193,13 +193,13 @@ impl Worker {
             self.take_down_if_half(*old);
         }
         if let ProvisionError::Left { switch } = error {
-            // If it is back already, the switch was cleaned while the replaced path was not installed.
+            // If the switch has joined again, it was cleaned while the replaced path was not installed.
             self.shared.request_cleaning(switch);
         }
         error
     }
 
-    /// Removes a path that was just completed if it has lost an entry before.
+    /// Removes a path that was just completed if one of its entries is gone already.
     fn take_down_if_half(&self, cookie: u64) {
         let is_half = self.shared.ledger().is_half(cookie);
         if is_half {
@@ -235,8 +235,8 @@ impl Worker {
         }
     }
 
-    /// Sends messages that must not be lost. If the switch does not confirm them, it is compared with its expected
-    /// entries; if it has disconnected, that happens when it joins again.
+    /// Sends messages that must not be lost. If the switch does not confirm them, it is compared with its expected entries, at
+    /// its next join if it has disconnected.
     async fn put_right(&self, switch: DatapathId, message: Message<'_>) {
         let sent = self.confirm(switch, &[message]).await;
         if sent.is_err() && self.network.info(switch).is_some() {
@@ -256,7 +256,7 @@ impl Worker {
         confirmed.map_err(|error| ProvisionError::of_request(switch, error, limit))
     }
 
-    /// Sends as soon as the switch can accept the message, and returns the reply if it arrives in time.
+    /// Sends as soon as the send queue has space, and returns the reply if it arrives in time.
     async fn reply(
         &self,
         switch: DatapathId,
@@ -275,12 +275,12 @@ impl Worker {
         reply.unwrap_or(Err(RequestError::Timeout(limit)))
     }
 
-    /// Waits until a switch has only entries that belong there.
+    /// Waits until a switch has only expected entries.
     async fn until_clean(&self, switch: DatapathId) -> Result<(), ProvisionError> {
         let after = self.shared.config.timeout;
         let clean = async {
             loop {
-                // Read before the check, so that a cleaning in between wakes us.
+                // Read before the check, so that this task is woken by a cleaning in between.
                 let seen = self.shared.cleaned.version();
                 if self.shared.ledger().is_clean(switch) {
                     return Ok(());
@@ -295,7 +295,7 @@ impl Worker {
         outcome.unwrap_or(Err(ProvisionError::Timeout { switch, after }))
     }
 
-    /// Makes a switch have its expected entries, and again if that is requested during the cleaning.
+    /// Makes the entries of a switch equal the expected ones; starts again if that is requested during the cleaning.
     async fn clean(&self, switch: DatapathId) {
         loop {
             self.shared.ledger().begin_cleaning(switch);
@@ -387,7 +387,7 @@ impl Worker {
     }
 }
 
-/// Requests our entries in 1.3, and all entries in 1.0, which cannot select them.
+/// Returns a request for our entries in 1.3, and for all entries in 1.0, which cannot select by cookie.
 fn ours(version: Version) -> FlowStatsRequest<'static> {
     match version {
         Version::Of10 => FlowStatsRequest::default(),

@@ -1,4 +1,4 @@
-//! The provisioned paths and their switches, without network and clock.
+//! The provisioned paths and their switches. No network and no clock.
 
 use super::flow::{Flow, PathEntry, Place};
 use super::{COOKIE_TAG, ProvisionError, is_provisioned};
@@ -15,13 +15,13 @@ pub(super) struct Ledger {
     places: BTreeMap<Place, u64>,
     /// The paths that have an entry on a switch.
     on_switch: BTreeMap<DatapathId, BTreeSet<u64>>,
-    /// The switches that have been cleaned of stale entries since they were first seen, and whether they have been since
-    /// they last joined.
+    /// The switches that have been cleaned of stale entries since they were first seen, and whether they have been cleaned
+    /// since they last joined.
     ///
-    /// A switch that has disconnected is remembered while a path uses it, so their number is limited by that of paths'
+    /// A disconnected switch is remembered while a path uses it, so the number of switches is limited by that of paths'
     /// entries.
     cleaned: BTreeMap<DatapathId, bool>,
-    /// The switches that are being cleaned, or will be, and whether they must be cleaned once more afterwards.
+    /// The switches that are being cleaned, or will be, and whether each must be cleaned once more afterwards.
     cleanings: BTreeMap<DatapathId, bool>,
     last_number: u64,
 }
@@ -204,7 +204,7 @@ impl Ledger {
                 paths.remove(&cookie);
                 if paths.is_empty() {
                     self.on_switch.remove(&entry.switch);
-                    // The switch has disconnected, or is being cleaned, which also starts over without paths.
+                    // The switch is disconnected, or is being cleaned. If it is cleaned without paths, it starts over as well.
                     if self.cleaned.get(&entry.switch) == Some(&false) {
                         self.cleaned.remove(&entry.switch);
                     }
@@ -213,8 +213,8 @@ impl Ledger {
         }
     }
 
-    /// Notes a switch's report that its entry of a path is gone. Returns whether that leaves half a path: not if the
-    /// switch has none, the path is not complete yet, or it is being removed already.
+    /// Notes a switch's report that its entry of a path was removed. Returns whether half a path is left. That is not so if the
+    /// switch has no entry of the path, or the path is not complete yet, or is being removed already.
     pub fn lose_entry(&mut self, switch: DatapathId, cookie: u64) -> bool {
         let paths = self.on_switch.get(&switch);
         if !paths.is_some_and(|paths| paths.contains(&cookie)) {
@@ -257,7 +257,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that a switch has disconnected, and no other connection represents it.
+    /// Forgets a switch that has disconnected, and that no other connection represents.
     pub fn forget_switch(&mut self, switch: DatapathId) {
         match self.on_switch.contains_key(&switch) {
             true => self.mark_unclean(switch),
@@ -265,7 +265,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that a switch must be cleaned. Returns whether the caller should do it; if another caller already does, it
+    /// Notes that a switch must be cleaned. Returns whether the caller should do it; if another caller is doing it, that one
     /// will clean once more.
     pub fn request_cleaning(&mut self, switch: DatapathId) -> bool {
         let is_first = !self.cleanings.contains_key(&switch);
@@ -282,7 +282,7 @@ impl Ledger {
         self.cleanings.get(&switch) == Some(&true)
     }
 
-    /// Notes that a switch has only expected entries, or has disconnected. Returns whether the cleaning is done: not if
+    /// Notes that a switch has only expected entries, or has disconnected. Returns whether the cleaning is done; it is not if
     /// the switch must be cleaned once more.
     pub fn end_cleaning(&mut self, switch: DatapathId, is_there: bool) -> bool {
         if self.is_requested_again(switch) {
@@ -309,10 +309,10 @@ impl Ledger {
         self.cleaned.len() + self.cleanings.len()
     }
 
-    /// Returns `true` if an entry with this cookie, in this place, is stale: it has our tag, and its path was removed.
+    /// Returns `true` if an entry with this cookie, in this place, is stale: it has our tag, but its path was removed.
     ///
-    /// `is_by_place` is for switches whose entries cannot be deleted by cookie: there, an entry is left alone if a path is
-    /// about to replace it.
+    /// `is_by_place` is for switches that cannot delete entries by cookie: there, an entry is not stale if a path is about to
+    /// replace it.
     pub fn is_stale(&self, cookie: u64, place: &Place, is_by_place: bool) -> bool {
         let holder = self.places.get(place);
         if !is_provisioned(cookie)

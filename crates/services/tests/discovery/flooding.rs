@@ -1,4 +1,4 @@
-//! Flooded frames reach each host once, however many loops the network has.
+//! Flooded frames reach each host once, for any number of loops in the network.
 
 use crate::mesh::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use urtica_wire::{
     Action, BufferId, DatapathId, List, Message, PacketIn, PacketOut, PortNo, Version,
 };
 
-/// Floods all, with [`Switch::forward`].
+/// Floods every packet with [`Switch::forward`].
 struct Hub;
 
 impl SwitchHandler for Hub {
@@ -17,7 +17,7 @@ impl SwitchHandler for Hub {
     }
 }
 
-/// A program like the above that has its own messages.
+/// Floods like [`Hub`], but by its own messages.
 struct Outspoken;
 
 impl SwitchHandler for Outspoken {
@@ -91,7 +91,7 @@ fn floods_loop_without_discovery() {
     mesh.controller = hub(Controller::new()).embed().unwrap();
     let mut mesh = mesh.ring(3);
     let copies = flood(&mut mesh);
-    // Until the switches refuse to hand over more packets.
+    // The loop ends only when the switches refuse to forward more packets.
     assert!(copies.iter().all(|copies| *copies > 1000), "{copies:?}");
 }
 
@@ -145,7 +145,7 @@ fn roles_describe_ports() {
     assert!(mesh.discovery.is_host_port(port(1, 3)));
 }
 
-/// The switches that links lead to from the first, itself included.
+/// Returns whether each switch can be reached by links from the first, which is included.
 fn reachable(count: u64, links: &[(u64, u64)]) -> Vec<bool> {
     let mut is_reached = vec![false; count as usize + 1];
     is_reached[1] = true;
@@ -162,7 +162,7 @@ fn reachable(count: u64, links: &[(u64, u64)]) -> Vec<bool> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Includes links from a switch to itself and several between two switches.
+    /// Includes links from a switch to itself, and several between two switches.
     #[test]
     fn floods_reach_each_reachable_host_once_in_any_network(
         links in prop::collection::vec((1..6u64, 1..6u64), 0..12),

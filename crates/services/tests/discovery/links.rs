@@ -93,7 +93,7 @@ fn closed_connections_do_not_override_newer_ones() {
     assert_eq!(mesh.found(), ring_links(3));
 }
 
-/// Forbids everything, as a firewall might.
+/// Drops all packets, as a firewall might.
 struct Forbidding;
 
 impl SwitchHandler for Forbidding {

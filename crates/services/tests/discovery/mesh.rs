@@ -32,7 +32,7 @@ pub struct Mesh {
     hosts: BTreeMap<PortId, MemoryPort>,
 }
 
-/// Names a connection at the switch.
+/// A connection's id at the switch.
 type SwitchEnd = urtica_switch::ConnectionId;
 
 struct Node {
@@ -59,7 +59,7 @@ pub fn config() -> DiscoveryConfig {
 }
 
 impl Mesh {
-    /// No switches yet; `add` adds programs to the controller, which has discovery already.
+    /// Creates a network without switches; `add` adds programs to the controller, which has discovery already.
     pub fn new(
         config: DiscoveryConfig,
         version: Version,
@@ -87,8 +87,8 @@ impl Mesh {
         }
     }
 
-    /// Creates switches 1 to `count`, each with a host at port 1, and these links between them, each with separate
-    /// ports; all connected.
+    /// Adds switches 1 to `count`, each with a host at port 1, and these links between them, each with its own ports; connects
+    /// all switches.
     pub fn random(mut self, count: u64, links: &[(u64, u64)]) -> Self {
         for id in 1..=count {
             self.add_switch(id);
@@ -102,7 +102,7 @@ impl Mesh {
         self
     }
 
-    /// Switches 1 to `count` in a ring, by ports 1 and 2, each with a host at port 3; all connected.
+    /// Adds switches 1 to `count` in a ring, by ports 1 and 2, each with a host at port 3; connects all of them.
     pub fn ring(mut self, count: u64) -> Self {
         (1..=count).for_each(|id| self.add_switch(id));
         for id in 1..=count {
@@ -124,7 +124,7 @@ impl Mesh {
         self.nodes.insert(id, Node { switch, connection });
     }
 
-    /// A link between two switches.
+    /// Adds a link between two switches.
     pub fn plug(&mut self, a: PortId, b: PortId) {
         let (at_a, at_b) = link();
         self.add_port(a, at_a);
@@ -137,7 +137,7 @@ impl Mesh {
         self.hosts.insert(at, at_host);
     }
 
-    /// Removes a port; the other end of its link goes down.
+    /// Removes a port, so that the other end of its link goes down.
     pub fn remove_port(&mut self, port: PortId) {
         let now = self.now;
         self.switch(port.switch.0).remove_port(port.port_no, now);
@@ -160,7 +160,7 @@ impl Mesh {
         self.nodes.get_mut(&id).unwrap().connection = Some((at_switch, at_controller));
     }
 
-    /// Connects a switch a second time while its first connection is still open; returns the controller's end of that.
+    /// Connects a switch a second time while its first connection is still open; returns the controller's id of the first.
     pub fn connect_anew(&mut self, id: u64) -> ConnectionId {
         let (at_switch, at_controller) = self.nodes[&id].connection.unwrap();
         let now = self.now;
@@ -169,7 +169,7 @@ impl Mesh {
         at_controller
     }
 
-    /// Connects a switch twice at once, such that the older connection, which is then closed, is the last to come up.
+    /// Connects a switch twice at once, so that the older connection, which is then closed, is the last to come up.
     pub fn connect_twice(&mut self, id: u64) {
         let mut connect = || {
             self.connect(id);
@@ -205,12 +205,12 @@ impl Mesh {
         self.controller.disconnect(at_controller, now);
     }
 
-    /// Moves frames and bytes until none move any longer. Returns whether that happened.
+    /// Moves frames and bytes until no more move. Returns whether that happened.
     pub fn settle(&mut self) -> bool {
         (0..MAX_TURNS).any(|_| !self.take_turn())
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn pass(&mut self, duration: Duration) {
         let end = self.now + duration;
         self.settle();
@@ -288,7 +288,7 @@ fn link() -> (MemoryPort, MemoryPort) {
     memory::pair(end, end, LINK_FRAMES)
 }
 
-/// The links of a ring as [`Mesh::ring`] makes it, sorted.
+/// Returns the links of [`Mesh::ring`], sorted.
 pub fn ring_links(count: u64) -> Vec<DirectedLink> {
     let link = |id| both_ways(port(id, 1), port(id % count + 1, 2));
     let mut links: Vec<_> = (1..=count).flat_map(link).collect();

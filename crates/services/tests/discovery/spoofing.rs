@@ -1,4 +1,4 @@
-//! Hosts that send LLDP: their own, made up, or ours.
+//! Hosts that send LLDP: their own frames, forged ones, or ours.
 
 use crate::mesh::*;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use urtica_wire::packet::ether_type;
 use urtica_wire::packet::lldp::{self, Lldp, LldpId};
 use urtica_wire::{MacAddr, PacketIn, Version};
 
-/// Notes the LLDP that discovery leaves to other programs.
+/// Records the LLDP that discovery passes to other programs.
 struct Noting(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl SwitchHandler for Noting {
@@ -20,7 +20,7 @@ impl SwitchHandler for Noting {
     }
 }
 
-/// A ring of three that has settled, and the LLDP that other programs see.
+/// Returns a ring of three switches that has settled, and the LLDP that other programs receive.
 fn ring(config: DiscoveryConfig) -> (Mesh, Arc<Mutex<Vec<Vec<u8>>>>) {
     let seen = Arc::default();
     let noted = Arc::clone(&seen);
@@ -109,8 +109,8 @@ fn forged_probes_are_refused_and_reported() {
     assert!(seen.lock().unwrap().is_empty());
 }
 
-/// So many frames that examining each would cost all other switches time: only some hundred are examined, and other
-/// ports are not affected.
+/// At this rate, examining each frame would delay all other switches: only some hundred are examined, and other ports are not
+/// affected.
 #[test]
 fn lldp_floods_are_sampled_and_affect_no_other_port() {
     let (mut mesh, _) = ring(config());
@@ -152,7 +152,7 @@ fn replayed_probes_are_refused() {
     assert_eq!(refusals(&mut mesh), [expected]);
 }
 
-/// The limit of detection: for the switches, two hosts that relay all frames at once are a link.
+/// The limit of detection: to the switches, two hosts that relay all frames at once look like a link.
 #[test]
 fn two_way_relays_are_links_unless_late_links_are_refused() {
     for refuse_late_links in [false, true] {

@@ -19,7 +19,7 @@ pub fn ip6(number: u8) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, number.into())
 }
 
-/// An ARP packet in a frame with this tag.
+/// Returns an ARP packet in a frame with this tag.
 pub fn arp(src: u8, dst: MacAddr, vlan: Option<u16>, arp: Arp) -> Vec<u8> {
     let mut frame = ethernet(src, dst, vlan, ether_type::ARP);
     arp.write(&mut frame);
@@ -49,13 +49,13 @@ fn ethernet(src: u8, dst: MacAddr, vlan: Option<u16>, of: u16) -> Vec<u8> {
     frame
 }
 
-/// Host `src`, which has the address with its number, requests that of `target` from all.
+/// Returns a broadcast from host `src`, which has the address with its number, that requests the address of `target`.
 pub fn arp_request(src: u8, target: u8, vlan: Option<u16>) -> Vec<u8> {
     let request = Arp::request(mac(src), ip(src), ip(target));
     arp(src, MacAddr::BROADCAST, vlan, request)
 }
 
-/// Host `src` answers a request from `to`.
+/// Returns the answer of host `src` to a request from `to`.
 pub fn arp_reply(src: u8, to: MacAddr) -> Vec<u8> {
     let request = Arp::request(to, Ipv4Addr::UNSPECIFIED, ip(src));
     arp(src, to, None, request.reply(mac(src)))
@@ -72,7 +72,7 @@ pub struct NdFrame {
 }
 
 impl NdFrame {
-    /// Host `src` requests the address of `target` from all.
+    /// Returns a multicast from host `src` that requests the address of `target`.
     pub fn solicitation(src: u8, target: u8) -> Self {
         Self {
             src,
@@ -90,7 +90,7 @@ impl NdFrame {
         }
     }
 
-    /// Host `src` checks whether the address of `target` is free (RFC 4862 section 5.4).
+    /// Returns a check by host `src` whether the address of `target` is free (RFC 4862 section 5.4).
     pub fn detection(src: u8, target: u8) -> Self {
         let mut frame = Self::solicitation(src, target);
         frame.from = Ipv6Addr::UNSPECIFIED;
@@ -98,7 +98,7 @@ impl NdFrame {
         frame
     }
 
-    /// Host `src` announces its address to all.
+    /// Returns host `src`'s announcement of its address to all hosts.
     pub fn advertisement(src: u8, flags: u8) -> Self {
         Self {
             dst_mac: MacAddr::new([0x33, 0x33, 0, 0, 0, 1]),
@@ -132,7 +132,7 @@ impl NdFrame {
     }
 }
 
-/// Reads the advertisement in an untagged frame, whose hop limit and checksum must be valid: source, destination and
+/// Reads the advertisement in an untagged frame, whose hop limit and checksum must be valid. Returns source, destination and
 /// content.
 pub fn read_advertisement(frame: &[u8]) -> (Ipv6Addr, Ipv6Addr, Nd) {
     let ip = Ipv6View::new(&frame[14..]).unwrap();

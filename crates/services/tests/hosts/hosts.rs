@@ -1,4 +1,4 @@
-//! Hosts as a service: its reaction to frames, ports, switches and links.
+//! Host tracking as a service: its reaction to frames, ports, switches and links.
 
 use crate::frames::{NdFrame, arp, arp_reply, arp_request, ip, ip6, mac};
 use crate::net::{Net, port};
@@ -145,7 +145,7 @@ fn a_host_is_probed_in_its_vlan_and_in_ipv6() {
     net.packet_in(port(1, 3), &arp_request(1, 9, Some(30)));
     net.packet_in(port(1, 2), &NdFrame::solicitation(2, 9).bytes());
     net.delivered.clear();
-    // Seen elsewhere, each is probed at its port.
+    // Each is seen at another port, and is probed at its own.
     net.packet_in(port(1, 1), &arp_request(1, 9, Some(30)));
     net.packet_in(port(1, 1), &NdFrame::solicitation(2, 9).bytes());
     let at = |wanted| {
@@ -243,7 +243,7 @@ fn a_flood_of_forged_senders_affects_no_other_port() {
     assert_eq!(hosts.find_ipv4(ip(1)).unwrap().attached, port(2, 3));
     net.packet_in(port(2, 3), &arp_request(2, 9, None));
     assert!(hosts.find_ipv4(ip(2)).is_some());
-    // They never answer, so they are removed.
+    // They never answer, and are removed.
     net.advance(HostsConfig::default().max_age + Duration::from_secs(10));
     assert!(hosts.count() <= 2, "{}", hosts.count());
 }
@@ -378,7 +378,7 @@ fn hosts_of_an_earlier_program_are_restored() {
     let host = hosts.find_ipv4(ip(1)).unwrap();
     assert_eq!((host.mac, host.attached), (mac(1), port(1, 3)));
     assert_eq!(hosts.find_ipv4(ip(5)).unwrap().mac, mac(1));
-    // Restoring does not change present information.
+    // Restoring does not change newer information.
     hosts.restore(mac(2), port(1, 3), ip(1));
     assert!(hosts.find(mac(2)).is_none());
     hosts.restore(mac(1), port(2, 3), ip(7));
@@ -388,10 +388,10 @@ fn hosts_of_an_earlier_program_are_restored() {
     hosts.restore(MacAddr::ZERO, port(1, 3), ip(8));
     assert_eq!(hosts.count(), 1);
     told.names(port(1, 3));
-    // The host is at this port: there is no news.
+    // The host is at this port, so there is no news.
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
     assert!(told.0.lock().unwrap().is_empty());
-    // A switch that joins has no such port, or it is down.
+    // A switch joins without such a port, or with the port down.
     hosts.restore(mac(3), port(9, 77), ip(3));
     assert_eq!(hosts.find_ipv4(ip(3)).unwrap().attached, port(9, 77));
     net.add_switch(9, Version::Of13, 3);
@@ -399,12 +399,12 @@ fn hosts_of_an_earlier_program_are_restored() {
     assert!(hosts.find(mac(3)).is_none());
     assert!(told.names(port(9, 77)));
     assert!(hosts.find(mac(1)).is_some());
-    // It does not stay for ever if it is not there.
+    // It is removed if it does not answer.
     net.advance(2 * HostsConfig::default().max_age);
     assert!(hosts.find(mac(1)).is_none());
 }
 
-/// Notes when packets arrive.
+/// Records when packets arrive.
 struct Clock(Arc<Mutex<Option<std::time::Instant>>>);
 
 impl SwitchHandler for Clock {

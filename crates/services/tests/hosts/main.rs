@@ -1,4 +1,4 @@
-//! Hosts, answers in their names, routes and paths, as whole services in an embedded controller.
+//! Host tracking, replies on hosts' behalf, routes and paths: whole services in an embedded controller.
 
 mod frames;
 mod hosts;

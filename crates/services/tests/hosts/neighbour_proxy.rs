@@ -1,4 +1,4 @@
-//! Answers in hosts' names, and relayed questions.
+//! Replies on hosts' behalf, and relayed requests.
 
 use crate::frames::{NdFrame, arp, arp_reply, arp_request, ip, ip6, mac, read_advertisement};
 use crate::hosts::discovery;
@@ -52,7 +52,7 @@ impl Bench {
         Self { net, proxy, passed }
     }
 
-    /// Returns the frames that hosts receive when one sends this frame.
+    /// Returns the frames that hosts receive when a host sends this frame.
     fn send(&mut self, at: PortId, frame: &[u8]) -> Vec<(PortId, Vec<u8>)> {
         self.net.delivered.clear();
         self.net.packet_in(at, frame);
@@ -64,7 +64,7 @@ impl Bench {
     }
 }
 
-/// Ports without links in a line of three, but one.
+/// Returns all ports without links in a line of three switches, except one.
 fn others(but: PortId) -> Vec<PortId> {
     let ports = [port(1, 1), port(1, 3), port(2, 3), port(3, 2), port(3, 3)];
     ports.into_iter().filter(|port| *port != but).collect()
@@ -192,8 +192,8 @@ fn a_gratuitous_arp_is_relayed_unless_another_owns_the_address() {
     assert!(ports(&delivered).contains(&port(1, 3)));
 }
 
-/// Frames that host 3 would send to impersonate host 1: to all and to host 2, in ARP and in neighbour discovery, as
-/// itself and as a third host.
+/// Returns frames with which host 3 could impersonate host 1: to all hosts and to host 2, in ARP and in neighbour discovery,
+/// from its own and from a third host's MAC address.
 fn forged() -> Vec<Vec<u8>> {
     let all = MacAddr::BROADCAST;
     let request = Arp::request(mac(3), ip(1), ip(9));
@@ -299,7 +299,7 @@ fn addresses_are_separate_in_each_vlan() {
     );
 }
 
-/// The new owner's own announcement arrived while the old one was probed, and was dropped.
+/// The new owner's own announcement was dropped, since it arrived while the old owner was being probed.
 #[test]
 fn a_new_owner_of_an_address_is_announced_to_all() {
     for vlan in [None, Some(30)] {

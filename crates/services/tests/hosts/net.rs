@@ -1,4 +1,4 @@
-//! An embedded controller and switches that consist of a table, ports and links only, in simulated time.
+//! An embedded controller, and switches that consist of a table, ports and links only, in simulated time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use urtica_wire::{
     PacketInReason, Port, PortNo, PortReason, PortState, PortStatus, Version, split_frame,
 };
 
-/// A message to a switch, in the order over all switches.
+/// A message to a switch, recorded in the order over all switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToSwitch {
     Add { cookie: u64, out: Vec<PortNo> },
@@ -35,7 +35,7 @@ fn whole_messages(bytes: &[u8]) -> usize {
 pub enum Fault {
     /// It refuses an add.
     Refuse,
-    /// It disconnects when it gets an add, and has not carried it out.
+    /// It disconnects when it receives an add, before it has carried it out.
     LeaveBefore,
     /// It carries an add out and disconnects.
     LeaveAfter,
@@ -60,7 +60,7 @@ struct FakeSwitch {
     fault: Option<Fault>,
     refuses_deletes: bool,
     silent_until: Option<Duration>,
-    /// The barriers that it has not answered.
+    /// The barriers that it has not answered yet.
     held: Vec<u32>,
 }
 
@@ -90,7 +90,7 @@ impl Net {
         }
     }
 
-    /// A switch with ports 1 to `ports`, which is not connected yet.
+    /// Adds a switch with ports 1 to `ports`, which is not connected yet.
     pub fn add_switch(&mut self, id: u64, version: Version, ports: u32) {
         let port = |number: u32| {
             let mac = MacAddr::from_u64(0x0600_0000_0000 + (id << 16) + u64::from(number));
@@ -115,7 +115,7 @@ impl Net {
         DirectedLink::new(a, b)
     }
 
-    /// A line of switches 1 to `length`, joined by ports 2 and 1, hosts at port 3; all connected.
+    /// Returns a line of switches 1 to `length`, joined by ports 2 and 1, with hosts at port 3; all are connected.
     pub fn line(controller: Controller, version: Version, length: u64) -> Self {
         let mut net = Self::new(controller);
         for id in 1..=length {
@@ -155,7 +155,7 @@ impl Net {
         self.switches.get_mut(&id).unwrap().fault = Some(fault);
     }
 
-    /// From now on, a switch refuses to delete entries one by one, or does so again.
+    /// Sets whether a switch refuses to delete entries one by one.
     pub fn refuse_deletes(&mut self, id: u64, refuses: bool) {
         self.switches.get_mut(&id).unwrap().refuses_deletes = refuses;
     }
@@ -165,7 +165,7 @@ impl Net {
         self.switches.get_mut(&id).unwrap().silent_until = Some(Duration::MAX);
     }
 
-    /// Lets a switch answer again, unanswered barriers first.
+    /// Lets a switch answer again, starting with the unanswered barriers.
     pub fn speak(&mut self, id: u64) {
         let switch = self.switches.get_mut(&id).unwrap();
         switch.silent_until = None;
@@ -175,7 +175,7 @@ impl Net {
         self.settle();
     }
 
-    /// As after a power cut.
+    /// Clears the switch's table, as a power cut does.
     pub fn clear_table(&mut self, id: u64) {
         self.switches.get_mut(&id).unwrap().table.clear();
     }
@@ -190,7 +190,7 @@ impl Net {
         table.filter(|entry| entry.cookie != 0).cloned().collect()
     }
 
-    /// An entry times out.
+    /// Lets an entry time out.
     pub fn expire(&mut self, id: u64, cookie: u64) {
         let switch = self.switches.get_mut(&id).unwrap();
         let place = switch.table.iter().position(|entry| entry.cookie == cookie);
@@ -233,7 +233,7 @@ impl Net {
         self.settle();
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&mut self, duration: Duration) {
         let end = self.now + duration;
         while let Some(next) = self.controller.next_timeout().filter(|next| *next <= end) {
@@ -244,7 +244,7 @@ impl Net {
         self.settle();
     }
 
-    /// Moves bytes until none move any longer.
+    /// Moves bytes until no more move.
     pub fn settle(&mut self) {
         loop {
             self.controller.poll(self.now);
@@ -438,7 +438,7 @@ impl Net {
         }
     }
 
-    /// The switches that have an entry with a cookie.
+    /// Returns the switches that have an entry with a cookie.
     pub fn switches_with(&self, cookie: u64) -> BTreeSet<u64> {
         let has = |id: &u64| self.table(*id).iter().any(|entry| entry.cookie == cookie);
         self.switches.keys().copied().filter(has).collect()

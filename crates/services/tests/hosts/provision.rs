@@ -1,4 +1,4 @@
-//! Flow paths, whole or not at all: whatever a switch does on the way.
+//! Flow paths, whole or not at all, whatever a switch does while they are set up.
 
 use crate::net::{Entry, Fault, Net, ToSwitch, port};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ use urtica_wire::{
 
 const VERSIONS: [Version; 2] = [Version::Of10, Version::Of13];
 
-/// From the host at switch 1 along the line to the one at switch `length`.
+/// Returns the path from the host at switch 1 along the line to the one at switch `length`.
 fn line_path(length: u64) -> Path {
     let hop = |id| Hop {
         switch: DatapathId(id),
@@ -40,7 +40,7 @@ fn line(version: Version, length: u64) -> (Net, Provisioner) {
     (Net::line(controller, version, length), provisioner)
 }
 
-/// The outcome, which must be there.
+/// Returns the outcome, which must be available.
 fn outcome<T>(mut outcome: Outcome<T>) -> Result<T, ProvisionError> {
     let mut context = Context::from_waker(Waker::noop());
     match Pin::new(&mut outcome).poll(&mut context) {
@@ -124,8 +124,8 @@ fn is_about(error: &ProvisionError, switch: DatapathId, fault: Fault) -> bool {
 const LONG: Duration = Duration::from_secs(300);
 
 proptest! {
-    /// Whichever switch fails, in whichever way, and whether or not another path is replaced: afterwards no entry of
-    /// the new path is left, and every entry of the old one.
+    /// For every switch, every fault, and with or without a path to replace: afterwards the new path has no entry left, and the
+    /// old one has all of its entries.
     #[test]
     fn a_failure_at_any_switch_leaves_no_entries(
         length in 1_u64..6,
@@ -520,7 +520,7 @@ fn switches_that_refuse_deletions_are_cleaned_eventually() {
         net.advance(Duration::from_secs(60));
         outcome(removing).unwrap();
         assert_eq!(net.switches_with(path.cookie()), [2].into());
-        // Others need not wait for that.
+        // Paths of other switches need not wait for that.
         provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(2)));
         net.refuse_deletes(2, false);
         net.advance(Duration::from_secs(5));
@@ -539,7 +539,7 @@ fn a_switch_that_joins_repeatedly_is_cleaned_once_at_a_time() {
     }
     net.advance(LONG);
     assert_eq!(net.switches_with(path.cookie()), [1, 2].into());
-    // One that is new finds the switch clean at once.
+    // A new path finds the switch clean at once.
     provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(2)));
 }
 
@@ -640,7 +640,7 @@ fn waiting_packets_leave_once_the_path_is_installed() {
     use urtica_controller::{Switch, SwitchHandler, SwitchInfo};
     use urtica_wire::PacketIn;
 
-    /// Sets up a path for each packet, and sends it along.
+    /// Sets up a path for each packet, and sends the packet along it.
     struct Forwarding(Provisioner);
     impl SwitchHandler for Forwarding {
         fn packet_in(&mut self, _: &mut Switch, packet: &PacketIn) {

@@ -1,4 +1,4 @@
-//! All services together, on real switches in a ring, as an application would use them.
+//! All services together, on real switches in a ring, used as by an application.
 
 use crate::frames::{NdFrame, arp, arp_request, ip, mac};
 use crate::mesh::{self, Mesh, port};
@@ -13,10 +13,10 @@ use urtica_topology::PortId;
 use urtica_wire::packet::Arp;
 use urtica_wire::{Match, PacketIn, Version};
 
-/// Longer than a packet is on its way, with the controller's help: frames move by one switch at least every 10 ms.
+/// Longer than a packet needs, with the controller's help: frames move by one switch at least every 10 ms.
 const A_WHILE: Duration = Duration::from_millis(100);
 
-/// Sets up a path to the destination of each packet, and sends it along.
+/// Sets up a path to the destination of each packet, and sends the packet along it.
 #[derive(Clone)]
 struct Forwarding {
     hosts: Hosts,
@@ -86,7 +86,7 @@ fn hosts_in_a_ring_communicate_without_the_controller() {
         mesh.host_sends(far, &answer);
         mesh.pass(A_WHILE);
         assert_eq!(mesh.copies(&answer), [1, 0, 0, 0, 0]);
-        // The second packet each way meets entries all along.
+        // The second packet in each direction finds entries on the whole path.
         let data = arp(1, mac(3), None, Arp::request(mac(1), ip(1), ip(3)));
         for expected in [1, 0] {
             let before = forwarding.packet_ins.load(Ordering::Relaxed);

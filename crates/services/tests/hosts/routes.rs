@@ -1,4 +1,4 @@
-//! Routes as a service: as current as the topology, and explicit about being behind.
+//! Routes as a service: they follow the topology, and report when they are behind it.
 
 use crate::hosts::discovery;
 use crate::net::{Net, port};

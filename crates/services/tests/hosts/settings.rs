@@ -1,4 +1,4 @@
-//! Settings that cannot work are refused at the start, in a sentence.
+//! Invalid settings are refused at the start, with an error message.
 
 use std::time::Duration;
 use urtica_controller::{Controller, Program};
