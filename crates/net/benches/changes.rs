@@ -1,8 +1,8 @@
 //! The cost of replacing one of four programs while the controller runs.
 //!
 //! `cargo bench -p urtica-net --bench changes` runs four programs with 25 entries each on each of 200 switches, and replaces
-//! one of them while packets are in flight. It prints the number of flow mods sent, the number of those that were redundant,
-//! the packets lost, and the time on this machine. Under `cargo test` there are few switches, and it prints nothing.
+//! one of them while packets are in flight. It prints the number of flow mods, the number of redundant ones, the number of lost
+//! packets, and the time on this machine. Under `cargo test` there are few switches, and it prints nothing.
 //!
 //! Not measured: sockets, and switches that are slow to list their entries.
 
@@ -24,11 +24,11 @@ const ENTRIES: u16 = 25;
 /// The first UDP port of each program's entries.
 const FIRSTS: [u16; 4] = [1000, 2000, 3000, 4000];
 
-/// The number of switches; and under `cargo test`.
+/// The number of switches in a measurement and under `cargo test`.
 const SWITCHES: usize = 200;
 const SWITCHES_IN_TESTS: usize = 2;
 
-/// Drops packets to some UDP ports, and, if it is the first program, floods the others.
+/// Drops packets to some UDP ports. The first program also floods all other packets.
 #[derive(Clone, Copy)]
 struct Drops(u16);
 

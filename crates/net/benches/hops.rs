@@ -1,10 +1,10 @@
 //! The number of hops per second of a simulated network on one core.
 //!
 //! `cargo bench -p urtica-net --bench hops` sends datagrams along lines and across a tree, by entries that a controller has
-//! installed; it prints hops per second of this machine's time. Count instructions with `perf stat`. A hop is one frame over
+//! installed, and prints hops per second of this machine's time. `perf stat` can count instructions. A hop is one frame over
 //! one link into a switch and through it, or to a host. Under `cargo test` it is short, and prints nothing.
 //!
-//! Not measured: the cost of watchers, and a controller that has to decide.
+//! Not measured: the cost of watchers, and of a controller's decisions.
 
 use std::time::{Duration, Instant};
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
@@ -12,7 +12,7 @@ use urtica_net::{Datagrams, HostId, Net, NetConfig};
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Action, Match, PacketIn, PortNo};
 
-/// The duration of sending, by the network's clock; and under `cargo test`.
+/// The duration of sending, by the network's clock, in a measurement and under `cargo test`.
 const TIME: Duration = Duration::from_millis(500);
 const TIME_IN_TESTS: Duration = Duration::from_micros(100);
 
@@ -83,7 +83,7 @@ fn measure(spec: &str, time: Duration) -> (u64, Duration) {
     measured
 }
 
-/// Pairs each host with the one half of all hosts further on.
+/// Pairs each host with the one that follows after half the number of hosts.
 fn pairs(net: &Net) -> Vec<(HostId, HostId)> {
     let hosts: Vec<_> = net.hosts().collect();
     let half = hosts.len() / 2;

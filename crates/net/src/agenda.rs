@@ -1,10 +1,10 @@
 //! The event queue.
 //!
-//! **What.** A heap of events, ordered by time and, for the same time, by insertion. Events are never removed early: whoever
-//! scheduled one checks, when it is due, whether it still matters.
+//! **What.** A heap of events, ordered by time and, at equal times, by insertion. Events are never removed early: the code that
+//! scheduled an event checks, when it is due, whether it is stale.
 //!
-//! **Why a heap.** It holds one event for each pipe, switch and host with work ahead, not one per frame: a few hundred of 24
-//! bytes, which fit into the nearest cache.
+//! **Why a heap.** It holds one event for each pipe, switch and host with pending work, not one per frame: a few hundred of 24
+//! bytes each, which fit into the L1 cache.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ struct Item<T> {
 }
 
 impl<T> Agenda<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self {
             heap: BinaryHeap::new(),
@@ -41,12 +41,12 @@ impl<T> Agenda<T> {
         });
     }
 
-    /// The time of the next event.
+    /// Returns the time of the next event.
     pub fn next_ns(&self) -> Option<u64> {
         self.heap.peek().map(|item| item.at_ns)
     }
 
-    /// Takes the next event that is due at this time or before.
+    /// Removes and returns the next event that is due by this time.
     pub fn take_due(&mut self, until_ns: u64) -> Option<(u64, T)> {
         self.next_ns().filter(|&at_ns| at_ns <= until_ns)?;
         self.heap.pop().map(|item| (item.at_ns, item.thing))
@@ -59,7 +59,7 @@ impl<T> Item<T> {
     }
 }
 
-/// The heap has its greatest item at the top: the earliest is the greatest.
+/// The heap returns the greatest item first, so the earliest item is the greatest.
 impl<T> Ord for Item<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())

@@ -1,11 +1,11 @@
 //! The control channel between a switch and the controller, in memory.
 //!
-//! **What.** It behaves like TCP: bytes arrive in order, after a drawn delay, in drawn segments. A side that does not read
-//! is sent at most a window of bytes. Closing a connection notifies the other side after the last bytes; breaking it loses
+//! **What.** It behaves like TCP: bytes arrive in order, after a drawn delay, in drawn segments. At most a window of bytes is
+//! in flight to a side that does not read. Closing a connection notifies the other side after the last bytes; breaking it loses
 //! the bytes in flight. A stalled channel delivers nothing for a while, and then everything.
 //!
-//! **How.** Connections are numbered, and so are all segments in flight: the next connection ignores leftovers of an old
-//! one.
+//! **How.** Connections are numbered, and segments in flight carry their connection's number, so the next connection ignores
+//! segments of an old one.
 
 use crate::Draw;
 use crate::kernel::{Way, to_ns};
@@ -19,7 +19,7 @@ const WINDOW_BYTES: usize = 256 << 10;
 /// The maximum number of segments that bytes sent at once are cut into.
 const MAX_PIECES: u64 = 4;
 
-/// The shortest and longest back-off between attempts to connect, as a real switch has them.
+/// The shortest and longest back-off between connection attempts, as in a real switch.
 const SHORTEST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(8);
 
@@ -30,12 +30,12 @@ pub struct ChannelConfig {
     pub delay: RangeInclusive<Duration>,
     /// Whether bytes sent at once arrive in drawn segments.
     pub splits: bool,
-    /// The time within which switches first connect.
+    /// Upper limit of the drawn time of switches' first connection attempts.
     pub connect_within: Duration,
 }
 
 impl Default for ChannelConfig {
-    /// About a millisecond; in one segment; within a tenth of a second.
+    /// A delay of about a millisecond, no segmentation, and first attempts within a tenth of a second.
     fn default() -> Self {
         Self {
             delay: Duration::from_micros(500)..=Duration::from_micros(1_500),
@@ -56,15 +56,15 @@ pub(crate) struct Channel {
     pub stalled_until_ns: u64,
     /// The number of bytes per second that the switch reads; unlimited if `None`.
     pub read_rate: Option<u64>,
-    /// The time at which it has processed the bytes it read last.
+    /// The time at which the switch has processed the bytes it read last.
     reads_from_ns: u64,
-    /// The controller's ends of connections whose other end is lost, unknown to the controller.
+    /// The controller's ends of connections that the switch has lost, unknown to the controller.
     pub half_open: Vec<urtica_controller::ConnectionId>,
-    /// When the switch tries to connect; events for other times are stale.
+    /// The time of the switch's next connection attempt; events for other times are stale.
     pub next_attempt_ns: u64,
     failures: u32,
     connected_at: Duration,
-    /// Times of connection attempts are drawn from this.
+    /// The stream from which times of connection attempts are drawn.
     pub draw: Draw,
 }
 
@@ -87,7 +87,7 @@ pub(crate) enum Content {
     Close,
 }
 
-/// One direction.
+/// One direction of a channel.
 pub(crate) struct Direction {
     pub under_way: Pipe<Segment>,
     bytes: usize,
@@ -95,7 +95,7 @@ pub(crate) struct Direction {
 }
 
 impl Channel {
-    /// A channel without a connection: connection times, delays and segments are drawn from these.
+    /// Creates a channel without a connection. Connection times, delays and segments are drawn from these streams.
     pub fn new(draw: Draw, to_switch: Draw, to_controller: Draw) -> Self {
         Self {
             switch_side: None,
@@ -114,7 +114,7 @@ impl Channel {
         }
     }
 
-    /// The direction.
+    /// Returns a direction.
     pub fn direction(&mut self, way: Way) -> &mut Direction {
         match way {
             Way::ToSwitch => &mut self.to_switch,
@@ -122,7 +122,7 @@ impl Channel {
         }
     }
 
-    /// The switch has connected. Returns the number of the connection.
+    /// Notes that the switch has connected. Returns the number of the connection.
     pub fn open(&mut self, id: urtica_switch::ConnectionId, now: Duration) -> u64 {
         self.connections += 1;
         self.connected_at = now;
@@ -139,12 +139,12 @@ impl Channel {
         }
     }
 
-    /// Returns `true` if the switch has processed the bytes it read before.
+    /// Returns `true` if the switch has processed the bytes that it has read.
     pub fn is_read(&self, now_ns: u64) -> bool {
         self.read_rate.is_none() || self.reads_from_ns <= now_ns
     }
 
-    /// The back-off before the switch connects again. A connection that lasted long does not count as a failure.
+    /// Returns the back-off before the switch's next attempt. A connection that lasted long does not count as a failure.
     pub fn next_delay(&mut self, now: Duration) -> Duration {
         if now >= self.connected_at + LONGEST_BACKOFF && self.connected_at > Duration::ZERO {
             self.failures = 0;
@@ -199,14 +199,14 @@ impl Direction {
         due
     }
 
-    /// Sends something; returns when to schedule the direction.
+    /// Sends a segment; returns when to schedule the direction.
     pub fn put(&mut self, number: u64, content: Content, delays: Delays<'_>) -> Option<u64> {
         let delay = self.draw.duration(delays.config.delay.clone());
         let at_ns = (delays.now_ns + to_ns(delay)).max(delays.stalled_until_ns);
         self.under_way.put(at_ns, Segment { number, content })
     }
 
-    /// The next item that has arrived.
+    /// Returns the next segment that has arrived.
     pub fn take_due(&mut self, now_ns: u64) -> Option<Segment> {
         let segment = self.under_way.take_due(now_ns)?;
         if let Content::Bytes(bytes) = &segment.content {
@@ -228,7 +228,7 @@ impl Direction {
     }
 }
 
-/// The arrival time of something sent now.
+/// Determines the arrival times of segments.
 #[derive(Clone, Copy)]
 pub(crate) struct Delays<'a> {
     pub config: &'a ChannelConfig,
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Returns the bytes that have left a direction by `now_ns`, of connection 1.
+    /// Returns the bytes of connection 1 that a direction has delivered by `now_ns`.
     fn taken(direction: &mut Direction, now_ns: u64) -> Vec<u8> {
         let segments = std::iter::from_fn(|| direction.take_due(now_ns));
         let bytes = segments.filter_map(|segment| match segment.content {

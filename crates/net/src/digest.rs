@@ -15,7 +15,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// The digest of nothing.
+    /// Returns the digest of no events.
     pub fn new() -> Self {
         Self::default()
     }
@@ -26,7 +26,8 @@ impl Digest {
     }
 
     fn add(&mut self, word: u64) {
-        // Folded multiplication: the product's upper half onto its lower half, so that each bit moves bits above and below it.
+        // Folded multiplication: xors the product's upper half into its lower half, so that each bit affects bits above and
+        // below it.
         let product = u128::from(self.hash.rotate_left(5) ^ word) * 0x9e37_79b9_7f4a_7c15_u128;
         self.hash = product as u64 ^ (product >> 64) as u64 ^ word.rotate_left(17);
     }

@@ -1,10 +1,10 @@
 //! Random draws from a seed.
 //!
-//! **What.** Numbers, chances and choices from SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-//! OOPSLA 2014), with integer arithmetic: the same seed gives the same draws on every platform and in every version.
+//! **What.** Numbers, chances and choices from SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+//! generators", OOPSLA 2014), in integer arithmetic: a seed gives equal draws on every platform and in every version.
 //!
-//! **One stream per entity.** [`Draw::of`] requires a name in addition to the seed. An entity with its own stream draws the
-//! same numbers regardless of the others and their draws.
+//! **One stream per entity.** [`Draw::of`] requires a name in addition to the seed. An entity's draws from its own stream do
+//! not depend on the other entities and their draws.
 //!
 //! **Cost.** A nanosecond or two per draw; 8 bytes of state, so that each link of a large network can have its own.
 
@@ -17,12 +17,12 @@ use urtica_wire::{MIX_STEP, mix};
 pub struct Draw(u64);
 
 impl Draw {
-    /// The stream of this seed.
+    /// Returns the stream of this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The stream with this name under this seed. Streams of different names are independent.
+    /// Returns the stream with this name under this seed. Streams with different names are independent.
     pub fn of(seed: u64, name: &str) -> Self {
         let key = mix(seed);
         let chunks = name.as_bytes().chunks(size_of::<u64>());
@@ -34,37 +34,37 @@ impl Draw {
         Self(mix(state))
     }
 
-    /// Any number.
+    /// Draws any number.
     pub fn number(&mut self) -> u64 {
         let number = mix(self.0);
         self.0 = self.0.wrapping_add(MIX_STEP);
         number
     }
 
-    /// Returns a number below `bound`; 0 if the bound is 0.
+    /// Draws a number below `bound`; 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         // The upper half of the product: nearly uniform for bounds far below 2^64.
         ((u128::from(self.number()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// An index into a sequence of this length; 0 if it is empty.
+    /// Draws an index into a sequence of this length; 0 if it is empty.
     pub fn place(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// A number in the range; its start if it is empty.
+    /// Draws a number in the range; its start if it is empty.
     pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         let width = range.end().saturating_sub(*range.start());
         range.start() + self.below(width.saturating_add(1))
     }
 
-    /// A time in the range, by nanoseconds.
+    /// Draws a duration in the range, in nanoseconds.
     pub fn duration(&mut self, range: RangeInclusive<Duration>) -> Duration {
         let [start, end] = [range.start(), range.end()].map(|end| end.as_nanos() as u64);
         Duration::from_nanos(self.within(start..=end))
     }
 
-    /// `true` with this probability. Draws nothing if the probability is 0 or 1.
+    /// Returns `true` with this probability. Draws nothing if the probability is 0 or 1.
     pub fn happens(&mut self, probability: f64) -> bool {
         if probability <= 0.0 || probability >= 1.0 {
             return probability >= 1.0;
@@ -73,7 +73,7 @@ impl Draw {
         unit < probability
     }
 
-    /// One of these; `None` if there are none.
+    /// Chooses one of these; `None` if the slice is empty.
     pub fn choose<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.place(from.len()))
     }

@@ -1,8 +1,8 @@
-//! Frames in flight: reusable buffers, and the tags by which checks follow them.
+//! Frames in flight: reusable buffers, and the tags by which invariants follow them.
 //!
-//! A host appends a *trailer* to each frame that it sends, where Ethernet allows padding: four magic bytes, and the frame's
-//! tag. Switches forward it whatever they rewrite, copies of the frame keep it, and no checksum covers it. Frames made by a
-//! controller have none.
+//! A host appends a *trailer* to each frame that it sends, in the place where Ethernet allows padding: four magic bytes, and
+//! the frame's tag. Switches forward the trailer unchanged even if they rewrite the frame, copies of the frame keep it, and no
+//! checksum covers it. Frames made by a controller have no trailer.
 
 use std::fmt;
 use urtica_wire::packet::ethernet::MIN_FRAME_LEN;
@@ -21,7 +21,7 @@ pub(crate) const TRAILER_LEN: usize = MARK.len() + size_of::<u64>();
 pub struct Tag(pub u64);
 
 impl Tag {
-    /// The tag of a frame, if it has one.
+    /// Returns the tag of a frame, if it has one.
     pub fn of(frame: &[u8]) -> Option<Self> {
         let (rest, tag) = frame.split_last_chunk()?;
         rest.ends_with(&MARK)
@@ -35,7 +35,7 @@ impl fmt::Display for Tag {
     }
 }
 
-/// Appends the trailer to a frame; with it, the frame has Ethernet's minimum length.
+/// Appends the trailer to a frame, and pads the frame to Ethernet's minimum length.
 pub(crate) fn seal(frame: &mut Frame, tag: Tag) {
     let length = frame.len().max(MIN_FRAME_LEN - TRAILER_LEN);
     frame.resize(length, 0);
@@ -43,8 +43,8 @@ pub(crate) fn seal(frame: &mut Frame, tag: Tag) {
     frame.extend_from_slice(&tag.0.to_be_bytes());
 }
 
-/// The maximum number of spare buffers: as many as a few floods of a large switch need. Without a limit, each larger flood
-/// would leave more of them.
+/// The maximum number of spare buffers: enough for a few floods of a large switch. Without a limit, each larger flood would
+/// leave more of them.
 const MOST_SPARE: usize = 4096;
 
 /// A pool of frame buffers, up to a limit.
@@ -52,7 +52,7 @@ const MOST_SPARE: usize = 4096;
 pub(crate) struct Spare(Vec<Frame>);
 
 impl Spare {
-    /// An empty buffer.
+    /// Returns an empty buffer.
     #[inline]
     pub fn take(&mut self) -> Frame {
         let mut frame = self.0.pop().unwrap_or_default();
@@ -60,7 +60,7 @@ impl Spare {
         frame
     }
 
-    /// A buffer with these bytes.
+    /// Returns a buffer with these bytes.
     #[inline]
     pub fn copy(&mut self, bytes: &[u8]) -> Frame {
         let mut frame = self.take();
@@ -76,8 +76,8 @@ impl Spare {
         }
     }
 
-    /// Moves buffers to `other` if it has fewer than `count`, or from it if it has more. Switches have their own buffers,
-    /// which run short or accumulate only if a switch sends more or fewer frames than it receives.
+    /// Moves buffers to `other` if it has fewer than `count`, or from it if it has more. Each switch has its own buffers, which
+    /// run short or accumulate if the switch sends more or fewer frames than it receives.
     pub fn level(&mut self, other: &mut Self, count: usize) {
         if self.0.len() > count {
             let room = MOST_SPARE.saturating_sub(other.0.len());

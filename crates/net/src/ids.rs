@@ -10,7 +10,7 @@ pub struct SwitchId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub(crate) u32);
 
-/// A full-duplex link: first those between switches by their index in the plan, then each host's.
+/// A full-duplex link. Links between switches have their index in the plan; the links of hosts follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub(crate) u32);
 

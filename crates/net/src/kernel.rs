@@ -6,7 +6,7 @@ use crate::watch::{Event, Violation, Watcher};
 use crate::{Draw, HostId, LinkId, SwitchId};
 use std::time::Duration;
 
-/// The receiver of bytes on a control channel.
+/// The direction of bytes on a control channel, by their receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     ToSwitch,
@@ -24,19 +24,19 @@ pub(crate) enum Due {
     Tick(SwitchId, u16),
     /// A switch notices which of its ports have links, if it has not been restarted since.
     Carrier(SwitchId, u16),
-    /// A host has something to do.
+    /// A host's timer expires.
     Host(HostId),
-    /// Something arrives on a control channel.
+    /// A segment arrives on a control channel.
     Channel(SwitchId, Way),
     /// A switch tries to connect.
     Connect(SwitchId),
-    /// The controller processes what has arrived.
+    /// The controller processes its input.
     Controller,
     /// The controller's tick.
     ControllerTick,
 }
 
-/// The violation, seen by a watcher, for which a network has stopped.
+/// A violation for which a watcher has stopped the network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at {at:?}: {violation}")]
 pub struct Broken {
@@ -58,7 +58,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// At time 0.
+    /// Creates the parts at time 0.
     pub fn new(seed: u64) -> Self {
         Self {
             now_ns: 0,
@@ -70,12 +70,12 @@ impl Kernel {
         }
     }
 
-    /// The stream of draws for a part of the network, by its kind and name.
+    /// Returns the stream of draws for a part of the network, by its kind and name.
     pub fn draw_of(&self, kind: &str, name: &str) -> Draw {
         Draw::of(self.seed, &format!("{kind} {name}"))
     }
 
-    /// The time since the network began.
+    /// Returns the time since the network was built.
     pub fn now(&self) -> Duration {
         Duration::from_nanos(self.now_ns)
     }
@@ -116,7 +116,7 @@ impl Kernel {
     }
 }
 
-/// In nanoseconds; saturates at 584 years.
+/// Converts to nanoseconds; saturates at 584 years.
 pub(crate) fn to_ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! A whole network in one process, for experiments, teaching and tests: without root, and without waiting.
+//! A whole network in one process, for experiments, teaching and tests. It needs no root privileges and no real time.
 //!
 //! ```
 //! use urtica_controller::Controller;
@@ -21,16 +21,16 @@
 //! ```
 //!
 //! **What.** [`Net`] is built from a plan of `urtica-topology`. Its switches are `urtica-switch`'s and its controller is
-//! `urtica-controller`'s, both exactly as on a real network. Only the links, hosts, control channels and time are simulated.
+//! `urtica-controller`'s, exactly as on a real network. Only the links, hosts, control channels and time are simulated.
 //!
-//! **How.** One thread takes the next event from a queue and executes it ([`Net::run_for`]); time jumps from one event to
-//! the next. All randomness is drawn from one seed ([`Draw`]), and nothing depends on a clock or on an order that another
-//! run would not have: a run can be repeated exactly. To observe events, add a [`Watcher`](watch::Watcher).
+//! **How.** One thread executes the next event of a queue ([`Net::run_for`]); time jumps from one event to the next. All
+//! randomness is drawn from one seed ([`Draw`]), and nothing depends on a clock or on an order that may differ between runs, so
+//! a run can be repeated exactly. To observe events, add a [`Watcher`](watch::Watcher).
 //!
-//! **Cost.** Frames that reach a switch within its [delay](NetConfig::switch_delay) are processed in one burst, and those of
-//! one link that arrive at the same time are one event.
+//! **Cost.** Frames that reach a switch within its [delay](NetConfig::switch_delay) are processed in one burst, and frames that
+//! arrive from one link at one time are one event.
 //!
-//! **Thread-safety.** A network belongs to one thread. Several may run side by side, independently.
+//! **Thread-safety.** A network belongs to one thread. Independent networks may run on several threads.
 
 #![forbid(unsafe_code)]
 

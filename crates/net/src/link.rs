@@ -1,10 +1,10 @@
 //! Full-duplex links, with delay, bandwidth, loss, and cuts.
 //!
-//! **How.** A frame is sent when all earlier ones have left the sender, which takes as long as their bytes do at the
-//! bandwidth of that direction. Frames that do not fit into the queue are dropped. Then the frame is in flight for the
-//! delay, a little more or less if the link has jitter. Frames of one direction never overtake each other.
+//! **How.** A frame is sent when the transmission of all earlier ones has ended, which takes as long as their bytes do at the
+//! bandwidth of that direction. Frames that do not fit into the queue are dropped. Then the frame is in flight for the delay,
+//! plus or minus the jitter. Frames of one direction never overtake each other.
 //!
-//! **What not.** Preamble and inter-frame gap, which are 20 bytes per frame.
+//! **Limits.** Preamble and inter-frame gap, which are 20 bytes per frame, are not counted.
 
 use crate::frame::Frame;
 use crate::kernel::{Due, Kernel, to_ns};
@@ -24,11 +24,11 @@ pub struct LinkCounters {
     pub arrived: u64,
     /// Frames lost at random.
     pub lost_drawn: u64,
-    /// Frames lost because it was cut, or one end was switched off.
+    /// Frames lost because the link was cut, or one end was switched off.
     pub lost_cut: u64,
     /// Frames dropped because its queue was full.
     pub lost_queue_full: u64,
-    /// Frames that the switch at the end did not accept.
+    /// Frames that the switch at the receiving end did not accept.
     pub lost_switch_busy: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Link {
     pub slots: [usize; 2],
     directions: [Direction; 2],
     pub is_cut: bool,
-    /// Whether it is not cut and both ends are switched on.
+    /// Whether the link is not cut and both ends are switched on.
     pub has_carrier: bool,
     /// The loss probability of frames sent at each end.
     pub loss: [f64; 2],
@@ -53,14 +53,14 @@ pub(crate) struct Link {
 /// One direction of a link, identified by its sending end.
 struct Direction {
     under_way: Pipe<Frame>,
-    /// When the last frame will have left the sender.
+    /// The time at which the transmission of the last frame ends.
     busy_until_ns: u64,
     draw: Draw,
     counters: LinkCounters,
 }
 
 impl Link {
-    /// A link between these ends, whose `slots` are set later. `draws` are those of its directions.
+    /// Creates a link between these ends, whose `slots` are set later. `draws` are the streams of its directions.
     pub fn new(
         id: LinkId,
         ends: [End; 2],
@@ -83,12 +83,12 @@ impl Link {
         }
     }
 
-    /// The counters of the frames sent at this end.
+    /// Returns the counters of the frames sent at this end.
     pub fn counters(&self, from: usize) -> LinkCounters {
         self.directions[from].counters
     }
 
-    /// The number of frames in flight in both directions.
+    /// Returns the number of frames in flight in both directions.
     pub fn under_way(&self) -> usize {
         self.directions
             .iter()
@@ -96,7 +96,7 @@ impl Link {
             .sum()
     }
 
-    /// Its bandwidth in kb/s, as ports report it; 0 if unlimited.
+    /// Returns the link's bandwidth in kb/s, as ports report it; 0 if unlimited.
     pub fn speed_kbps(&self) -> u32 {
         let kbps = self.bandwidth_bps.unwrap_or(0) / 1_000;
         u32::try_from(kbps).unwrap_or(u32::MAX)
@@ -123,7 +123,7 @@ impl Link {
         }
     }
 
-    /// Returns the next frame that has arrived, of those sent at this end.
+    /// Returns the next of the frames sent at this end that has arrived.
     #[inline]
     pub fn take_arrived(&mut self, from: usize, kernel: &mut Kernel) -> Option<Frame> {
         let direction = &mut self.directions[from];
@@ -133,7 +133,7 @@ impl Link {
         Some(frame)
     }
 
-    /// The link's event was due.
+    /// Notes that the link's event was due.
     pub fn leave_agenda(&mut self, from: usize) {
         self.directions[from].under_way.leave_agenda();
     }
@@ -170,7 +170,7 @@ impl Link {
         }
     }
 
-    /// Returns the time at which a frame of this length will have left the sender; `None` if the queue is full.
+    /// Returns the time at which the transmission of a frame of this length will end; `None` if the queue is full.
     fn queue(&mut self, from: usize, length: usize, now_ns: u64) -> Option<u64> {
         let Some(bandwidth_bps) = self.bandwidth_bps else {
             return Some(now_ns);

@@ -2,7 +2,7 @@
 
 use crate::{End, HostId, LinkId, Net, SwitchId};
 
-/// The names of one network's parts, for displays while it changes. Parts of other networks are shown as `?`.
+/// The names of one network's parts, which can be displayed while it changes. Parts of other networks are shown as `?`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     switches: Vec<String>,
@@ -24,7 +24,7 @@ impl Names {
         }
     }
 
-    /// Records that a host's link is connected to another port now.
+    /// Records that a host's link is now connected to another port.
     pub fn move_host(&mut self, link: LinkId, to: End) {
         if let Some([_, switch_end]) = self.links.get_mut(link.place()) {
             *switch_end = to;
@@ -41,7 +41,7 @@ impl Names {
         self.hosts.get(host.place()).map_or("?", String::as_str)
     }
 
-    /// `s1:2` for a port, `h1` for a host.
+    /// Returns `s1:2` for a port, `h1` for a host.
     pub fn end(&self, end: End) -> String {
         match end {
             End::Switch(switch, port_no) => format!("{}:{port_no}", self.switch(switch)),
@@ -49,7 +49,7 @@ impl Names {
         }
     }
 
-    /// `s1:2 = s2:1`.
+    /// Returns a link's name, such as `s1:2 = s2:1`.
     pub fn link(&self, link: LinkId) -> String {
         match self.links.get(link.place()) {
             Some(&[one, other]) => format!("{} = {}", self.end(one), self.end(other)),
@@ -57,7 +57,7 @@ impl Names {
         }
     }
 
-    /// The other end of a link.
+    /// Returns the other end of a link.
     pub fn other(&self, link: LinkId, end: End) -> End {
         match self.links.get(link.place()) {
             Some(&[one, other]) if one == end => other,

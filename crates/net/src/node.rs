@@ -12,11 +12,11 @@ pub(crate) struct Node {
     pub name: String,
     pub datapath_id: DatapathId,
     pub ports: Vec<Port>,
-    /// Present while it is on.
+    /// Set while the switch is on.
     pub powered: Option<Powered>,
-    /// The number of its starts; events of earlier starts are stale.
+    /// The number of starts; events of earlier starts are stale.
     pub lives: u16,
-    /// The offset of its clock from the network's.
+    /// The offset of the switch's clock from the network's.
     pub ahead: Duration,
     pub draw: Draw,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Port {
     pub speed_kbps: u32,
 }
 
-/// The link of a port, and which end of it.
+/// The link of a port, and which of its ends is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plug {
     pub link: LinkId,
@@ -45,7 +45,7 @@ pub(crate) struct Powered {
 }
 
 impl Node {
-    /// A switch without ports, switched off.
+    /// Creates a switch without ports, switched off.
     pub fn new(name: &str, datapath_id: DatapathId, draw: Draw) -> Self {
         Self {
             name: name.to_owned(),
@@ -58,11 +58,11 @@ impl Node {
         }
     }
 
-    /// Switches it on, with empty tables and no links.
+    /// Switches the switch on, with empty tables and no links.
     pub fn start(&mut self, config: &SwitchConfig, now: Duration) {
         let config = SwitchConfig {
             datapath_id: self.datapath_id,
-            // Makes runs reproducible.
+            // For reproducible runs.
             hash_seed: config.hash_seed.or(Some(self.datapath_id.0)),
             description: Description {
                 datapath: self.name.clone(),
@@ -84,7 +84,7 @@ impl Node {
         });
     }
 
-    /// Adds a port without a link, whether it is on or off. Returns its index.
+    /// Adds a port without a link. The switch may be on or off. Returns the port's index.
     pub fn add_port(&mut self, port: Port, now: Duration) -> usize {
         let spec = self.spec(&port);
         if let Some(powered) = &mut self.powered {
@@ -103,7 +103,7 @@ impl Node {
         }
     }
 
-    /// A locally administered address, unique in the network as long as datapath ids differ in the lower three bytes.
+    /// Returns a locally administered address, unique in the network if datapath ids differ in the lower three bytes.
     fn hw_addr(&self, port_no: PortNo) -> MacAddr {
         let [.., a, b, c] = self.datapath_id.0.to_be_bytes();
         let [.., d, e] = port_no.0.to_be_bytes();
@@ -118,7 +118,7 @@ impl Powered {
         while self.switch.poll_ports(now) {}
     }
 
-    /// Takes the frames sent since the last call, with each port's index.
+    /// Appends the frames sent since the last call, with each port's index.
     pub fn take_sent(&mut self, frames: &mut Vec<(u32, Frame)>, spare: &mut Spare) {
         self.side.exchange(frames, spare);
     }

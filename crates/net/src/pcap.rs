@@ -17,7 +17,7 @@ pub struct Capture<W: Write> {
 }
 
 impl<W: Write> Capture<W> {
-    /// A capture of this link.
+    /// Creates a capture of this link.
     ///
     /// # Errors
     /// If the file's header cannot be written.
@@ -35,6 +35,8 @@ impl<W: Write> Capture<W> {
 }
 
 impl<W: Write> Watcher for Capture<W> {
+    /// Writes a frame.
+    ///
     /// # Errors
     /// If a frame cannot be written.
     fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {

@@ -4,17 +4,17 @@
 
 use std::collections::VecDeque;
 
-/// Items in flight.
+/// Items in flight, in order.
 pub(crate) struct Pipe<T> {
     under_way: VecDeque<(u64, T)>,
-    /// When the last item comes out: nothing overtakes it.
+    /// The time at which the last item comes out; later items do not overtake it.
     last_ns: u64,
     /// Whether this pipe is scheduled.
     is_on_agenda: bool,
 }
 
 impl<T> Pipe<T> {
-    /// An empty one.
+    /// Creates an empty pipe.
     pub fn new() -> Self {
         Self {
             under_way: VecDeque::new(),
@@ -32,12 +32,12 @@ impl<T> Pipe<T> {
         self.next_on_agenda()
     }
 
-    /// The pipe's event was due: call [`Pipe::take_due`] until it returns `None`, then [`Pipe::next_on_agenda`].
+    /// Notes that the pipe's event was due: call [`Pipe::take_due`] until it returns `None`, then [`Pipe::next_on_agenda`].
     pub fn leave_agenda(&mut self) {
         self.is_on_agenda = false;
     }
 
-    /// The next item that has come out.
+    /// Removes and returns the next item that has come out.
     #[inline]
     pub fn take_due(&mut self, now_ns: u64) -> Option<T> {
         self.under_way
@@ -46,7 +46,7 @@ impl<T> Pipe<T> {
         self.under_way.pop_front().map(|(_, thing)| thing)
     }
 
-    /// When to schedule the pipe, if it is not scheduled and not empty.
+    /// Returns when to schedule the pipe, if it is not scheduled and not empty.
     #[must_use]
     pub fn next_on_agenda(&mut self) -> Option<u64> {
         if self.is_on_agenda {
@@ -57,12 +57,12 @@ impl<T> Pipe<T> {
         Some(*at_ns)
     }
 
-    /// The number of items in flight.
+    /// Returns the number of items in flight.
     pub fn len(&self) -> usize {
         self.under_way.len()
     }
 
-    /// Takes out everything in flight.
+    /// Removes and returns all items in flight.
     pub fn clear(&mut self) -> impl Iterator<Item = T> {
         self.under_way.drain(..).map(|(_, thing)| thing)
     }

@@ -1,15 +1,16 @@
 //! A switch's ports in this network.
 //!
-//! **What.** [`SwitchSide`] is the network's side of a switch's ports: frames go in by [`SwitchSide::push`], and what the
-//! switch sent comes out by [`SwitchSide::exchange`], the frames of all ports in the order in which they were sent.
-//! [`NetPort`] is the switch's back end.
+//! **What.** [`SwitchSide`] is the network's side of a switch's ports: frames enter by [`SwitchSide::push`], and the switch's
+//! sent frames leave by [`SwitchSide::exchange`], those of all ports in the order in which they were sent. [`NetPort`] is the
+//! switch's back end.
 //!
-//! **Why not [`urtica_switch::port::memory`].** That one has a queue and a lock for each direction of each link; here the
-//! network takes everything that a switch has sent at once, and buffers are reused.
+//! **Why not [`urtica_switch::port::memory`].** That module has a queue and a lock for each direction of each link. Here the
+//! network removes all frames that a switch has sent at once, and buffers are reused.
 //!
 //! **Cost.** An uncontended lock per received burst, per sent frame and per exchange; a copy of each sent frame.
 //!
-//! **Thread-safety.** A back end must be `Send`; network and switch are on one thread, so the locks are never contended.
+//! **Thread-safety.** A back end must be `Send`. The network and the switch are on one thread, so the locks are never
+//! contended.
 
 use crate::frame::{Frame, Spare};
 use parking_lot::Mutex;
@@ -51,7 +52,7 @@ struct Socket {
     queue: Mutex<VecDeque<Frame>>,
 }
 
-/// A sent frame, and its port's index.
+/// The sent frames, each with its port's index.
 #[derive(Default)]
 struct Sent {
     frames: Vec<(u32, Frame)>,
@@ -64,12 +65,12 @@ struct NetPort {
     place: u32,
     socket: Arc<Socket>,
     sent: Arc<Mutex<Sent>>,
-    /// Frames that were delivered, whose buffers are free.
+    /// Delivered frames, whose buffers are free.
     burst: Vec<Frame>,
 }
 
 impl SwitchSide {
-    /// The ports of a switch, without links, and their back ends.
+    /// Creates the ports of a switch, without links, and their back ends.
     pub fn new(specs: &[PortSpec]) -> (Self, Vec<Box<dyn PortIo>>) {
         let mut side = Self {
             ports: Vec::new(),

@@ -1,9 +1,9 @@
 //! Switches' connections to an external controller, over TCP or a Unix socket.
 //!
-//! **What.** Does the work of the switch's own runner for all switches of a network on its one thread: reconnecting, and
-//! moving bytes. It is polled between two events of the network.
+//! **What.** Does the work of the switch's own runner, which is to reconnect and to move bytes, for all switches of a network
+//! on its one thread. It is polled between two events of the network.
 //!
-//! **Limits.** Each poll lists all sockets: this is for dozens of switches, not for thousands.
+//! **Limits.** Each poll lists all sockets, so this is for dozens of switches, not for thousands.
 
 use crate::SwitchId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -64,7 +64,7 @@ impl Remotes {
         })
     }
 
-    /// Starts connection attempts that are due, and gives up those that take too long. For switches that are on.
+    /// Starts due connection attempts, and gives up attempts that take too long. For switches that are on.
     pub fn tick(&mut self, switch: SwitchId, now: Duration) {
         let target = &mut self.remotes[switch.place()].target;
         if target.is_overdue(now) {
@@ -165,7 +165,7 @@ impl Remotes {
         let Some(connection) = remote.connection.take() else {
             return;
         };
-        // The last message, such as an OFPT_ERROR, if the socket accepts it.
+        // Sends the last message, such as an OFPT_ERROR, if the socket accepts it.
         let _ = send_some(device, &connection);
         device.disconnect(connection.id, now);
         remote.target.fail(now);
@@ -173,7 +173,7 @@ impl Remotes {
     }
 }
 
-/// The events that a connection is watched for.
+/// The events for which a connection is polled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
     pub input: bool,
@@ -181,7 +181,7 @@ pub(crate) struct Wants {
 }
 
 impl Wants {
-    /// Only its closing.
+    /// Only the connection's end.
     pub const NOTHING: Self = Self {
         input: false,
         room: false,
@@ -210,7 +210,7 @@ impl Watched {
                 (is_decided.then_some(Ready::Decided(switch)), None)
             }
             Self::Connection(switch) => {
-                // A closed connection is read from, which returns the reason.
+                // A closed connection is read, because that returns the reason.
                 let is_readable = has_ended || flags.contains(PollFlags::IN);
                 let is_writable = flags.contains(PollFlags::OUT);
                 (

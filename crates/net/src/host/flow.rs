@@ -25,7 +25,7 @@ pub struct FlowReport {
 }
 
 impl FlowReport {
-    /// The number of packets that have not arrived.
+    /// Returns the number of packets that have not arrived.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }

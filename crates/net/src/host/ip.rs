@@ -1,7 +1,7 @@
 //! A host's IP layer: its addresses, ARP (RFC 826) and neighbour discovery (RFC 4861).
 //!
-//! Every other host is treated as a neighbour. A resolved address is used for [`BELIEVED`]; packets to an unresolved one
-//! wait, at most [`WAITING`] of them, while it is requested [`ATTEMPTS`] times.
+//! Every other host is treated as a neighbour. A resolved address is used for [`BELIEVED`]. At most [`WAITING`] packets wait
+//! for an unresolved address, which is requested [`ATTEMPTS`] times.
 
 use super::outbox::Outbox;
 use crate::frame::Frame;
@@ -27,13 +27,13 @@ const ATTEMPTS: u32 = 3;
 /// The maximum number of packets that wait for an address.
 const WAITING: usize = 16;
 
-/// The host that has these addresses.
+/// The addresses of a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Station {
     pub mac: MacAddr,
     pub ipv4: Ipv4Addr,
     pub ipv6: Ipv6Addr,
-    /// Its VLAN, if its port is tagged.
+    /// Its VLAN, if its frames are tagged.
     pub vlan: Option<u16>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Ip {
     neighbours: Neighbours,
 }
 
-/// The neighbour cache. Each address family has its own map: IPv4 addresses are small, and there are many in large networks.
+/// The neighbour cache. Each address family has its own map, because large networks have many IPv4 addresses, which are small.
 #[derive(Default)]
 struct Neighbours {
     ipv4: BTreeMap<Ipv4Addr, Neighbour>,
@@ -82,7 +82,7 @@ enum Neighbour {
     Asked {
         attempts: u32,
         next: Duration,
-        /// The packets that wait to be sent: protocol and payload.
+        /// The waiting packets: protocol and payload.
         waiting: Vec<(u8, Vec<u8>)>,
     },
     Found {
@@ -92,7 +92,7 @@ enum Neighbour {
 }
 
 impl Station {
-    /// A host with these addresses, and the IPv6 link-local address derived from the first (RFC 4291 appendix A).
+    /// Creates a host with these addresses, and the IPv6 link-local address derived from the first (RFC 4291 appendix A).
     pub fn new(mac: MacAddr, ipv4: Ipv4Addr) -> Self {
         let [a, b, c, d, e, f] = mac.octets();
         let id = [a ^ 2, b, c, 0xff, 0xfe, d, e, f];
@@ -136,7 +136,7 @@ impl Station {
     }
 
     fn send_ip(&self, dst: (MacAddr, IpAddr), proto: u8, payload: &[u8], out: &mut Outbox) {
-        // If the payload is too long for IP, this is refused and the frame ends after its header.
+        // If the payload is too long for IP, this fails, and the frame ends after its header.
         out.send(|frame| match dst {
             (mac, IpAddr::V4(ipv4)) => {
                 self.begin(frame, mac, ether_type::IPV4);
@@ -172,7 +172,7 @@ impl Station {
 }
 
 impl Ip {
-    /// A host with an empty neighbour cache.
+    /// Creates a host with an empty neighbour cache.
     pub fn new(station: Station) -> Self {
         Self {
             station,
@@ -180,7 +180,7 @@ impl Ip {
         }
     }
 
-    /// Sends a packet, at once or once the address is resolved.
+    /// Sends a packet at once, or when the address is resolved.
     pub fn send(
         &mut self,
         dst: IpAddr,
@@ -328,7 +328,7 @@ impl Ip {
     }
 }
 
-/// The solicited-node multicast addresses of this address (RFC 4291 section 2.7.1, RFC 2464 section 7).
+/// Returns the solicited-node multicast addresses of this address (RFC 4291 section 2.7.1, RFC 2464 section 7).
 fn solicited_nodes(target: Ipv6Addr) -> (MacAddr, Ipv6Addr) {
     let [.., a, b, c] = target.octets();
     let [high, low] = [u16::from_be_bytes([0xff, a]), u16::from_be_bytes([b, c])];

@@ -1,8 +1,8 @@
 //! Virtual hosts: they resolve addresses, ping, and send flows.
 //!
-//! **What.** Frames and times go in, frames come out; no thread, no clock. A host answers ARP requests, neighbour
-//! solicitations and echo requests, acknowledges streams, and counts what it receives. One file per protocol, all with the
-//! same interface: `start`, `report`, `handle` for input, `handle_timeout` and `next_timeout` for timers.
+//! **What.** Frames and times are input, frames are output; no thread, no clock. A host answers ARP requests, neighbour
+//! solicitations and echo requests, acknowledges streams, and counts its input. Each protocol has its own file, with this
+//! interface: `start`, `report`, `handle` for input, `handle_timeout` and `next_timeout` for timers.
 //!
 //! **Limits.** Hosts have no routes: each treats all others as neighbours.
 
@@ -31,7 +31,7 @@ use urtica_wire::packet::{
     EthernetView, Icmpv6View, Ipv4View, Ipv6View, VlanTags, ether_type, ip_proto,
 };
 
-/// The number of tags that a host remembers to detect duplicates, which follow the first copy closely.
+/// The number of tags that a host remembers to detect duplicates. A duplicate soon follows the first copy.
 const REMEMBERED: u64 = 256;
 
 /// The first source port of flows.
@@ -42,7 +42,7 @@ const FIRST_PORT: u16 = 49_152;
 pub struct HostCounters {
     /// Frames received.
     pub received: u64,
-    /// Frames addressed to another host: they were flooded.
+    /// Frames for another host, which were flooded.
     pub for_others: u64,
     /// Duplicates of earlier frames.
     pub duplicates: u64,
@@ -59,8 +59,8 @@ pub(crate) struct Host {
     tcps: Tcps,
     ports: u16,
     pub counters: HostCounters,
-    /// The tags of received frames, indexed by their low bits: the other bits plus one, so that 0 is none. Empty until the
-    /// first.
+    /// The tags of received frames, indexed by their low bits. The value is the other bits plus one; 0 means no tag. Empty
+    /// until the first frame.
     seen: Vec<u32>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum FlowKind {
 }
 
 impl Host {
-    /// A host with this name and these addresses.
+    /// Creates a host with this name and these addresses.
     pub fn new(name: &str, mac: MacAddr, ipv4: Ipv4Addr) -> Self {
         Self {
             name: name.to_owned(),
@@ -98,12 +98,12 @@ impl Host {
         self.ip.station.ipv6
     }
 
-    /// Its VLAN, if its port is tagged.
+    /// Returns the host's VLAN, if its frames are tagged.
     pub fn vlan(&self) -> Option<u16> {
         self.ip.station.vlan
     }
 
-    /// Puts it into a VLAN: its frames are tagged from then on, and it ignores frames of others.
+    /// Puts the host into a VLAN: its frames are tagged from then on, and it ignores frames of others.
     pub fn set_vlan(&mut self, vlan: Option<u16>) {
         self.ip.station.vlan = vlan;
     }
@@ -124,7 +124,7 @@ impl Host {
         self.pings.start(dst, count, interval, now)
     }
 
-    /// The host's pings.
+    /// Returns the host's pings.
     pub fn pings(&mut self) -> &mut Pings {
         &mut self.pings
     }
@@ -143,7 +143,7 @@ impl Host {
         port
     }
 
-    /// The streams that it sends: source port, destination, and number of bytes.
+    /// Returns the streams that it sends: source port, destination, and number of bytes.
     pub fn streams(&self) -> impl Iterator<Item = (u16, Ipv4Addr, u64)> {
         self.tcps.sent()
     }
@@ -155,7 +155,7 @@ impl Host {
         self.tcps.stop();
     }
 
-    /// The sender's results of the flow from a port.
+    /// Adds the sender's results of the flow from a port.
     pub fn report_sent(&self, kind: FlowKind, port: u16, report: &mut FlowReport) {
         match kind {
             FlowKind::Datagrams => self.udps.report_sent(port, report),
@@ -163,7 +163,7 @@ impl Host {
         }
     }
 
-    /// The receiver's results of the flow from another host's port.
+    /// Adds the receiver's results of the flow from another host's port.
     pub fn report_heard(&self, kind: FlowKind, src: (Ipv4Addr, u16), report: &mut FlowReport) {
         match kind {
             FlowKind::Datagrams => self.udps.report_heard(src, report),
@@ -191,13 +191,13 @@ impl Host {
             ether_type::IPV4 => self.handle_ipv4(payload, now, out),
             ether_type::ARP => self.ip.handle_arp(payload, now, out),
             ether_type::IPV6 => self.handle_ipv6(ethernet.src(), payload, now, out),
-            // Frames between switches and controllers.
+            // Multicast frames are between switches and controllers.
             _ => ethernet.dst().is_multicast(),
         };
         self.counters.unexpected += u64::from(!is_expected);
     }
 
-    /// Handles all time-outs that are due.
+    /// Handles all due time-outs.
     pub fn handle_timeout(&mut self, now: Duration, out: &mut Outbox) {
         self.ip.handle_timeout(now, out);
         self.pings.handle_timeout(&mut self.ip, now, out);
@@ -284,7 +284,7 @@ impl Host {
     }
 }
 
-/// A frame's VLAN and payload. A tag with VLAN 0 is a priority tag (IEEE 802.1Q).
+/// Returns a frame's VLAN, EtherType and payload. A tag with VLAN 0 is a priority tag (IEEE 802.1Q).
 fn untagged<'a>(ethernet: &EthernetView<'a>) -> (Option<u16>, u16, &'a [u8]) {
     let mut tags = VlanTags::new(ethernet.ether_type(), ethernet.payload());
     let tag = match ethernet.ether_type() {

@@ -2,7 +2,7 @@
 
 use crate::frame::{Frame, Spare, Tag, seal};
 
-/// Frames that a host sends, in order, each with a tag of its own.
+/// Frames that a host sends, in order, each with its own tag.
 #[derive(Default)]
 pub(crate) struct Outbox {
     frames: Vec<Frame>,
@@ -21,12 +21,12 @@ impl Outbox {
         self.frames.push(frame);
     }
 
-    /// Takes out the sent frames.
+    /// Removes and returns the sent frames.
     pub fn take(&mut self) -> Vec<Frame> {
         std::mem::take(&mut self.frames)
     }
 
-    /// Whether nothing was sent.
+    /// Returns `true` if nothing was sent.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }

@@ -12,7 +12,7 @@ use urtica_wire::packet::{Icmpv4, Icmpv4View, Icmpv6, Icmpv6View, icmpv4, icmpv6
 /// The time to wait for a reply.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// The payload of a request in bytes, as of `ping`.
+/// The payload of a request, which has the size of `ping`'s.
 const PAYLOAD: [u8; 56] = [0x55; 56];
 
 /// The results of a series of echo requests.
@@ -33,12 +33,12 @@ pub struct PingReport {
 }
 
 impl PingReport {
-    /// The number of requests lost.
+    /// Returns the number of lost requests.
     pub fn lost(&self) -> u32 {
         self.sent - self.received
     }
 
-    /// The mean round-trip time; 0 if there were no replies.
+    /// Returns the mean round-trip time; 0 without replies.
     pub fn rtt_mean(&self) -> Duration {
         self.rtt_sum.checked_div(self.received).unwrap_or_default()
     }
@@ -112,19 +112,19 @@ impl Pings {
         identifier
     }
 
-    /// The results so far; `None` if there is no such ping.
+    /// Returns the results so far; `None` if there is no such ping.
     pub fn report(&self, identifier: u16) -> Option<PingReport> {
         self.pings.get(&identifier).map(|ping| ping.report)
     }
 
-    /// Whether it is finished.
+    /// Returns `true` if a ping is finished.
     pub fn is_done(&self, identifier: u16, now: Duration) -> bool {
         self.pings
             .get(&identifier)
             .is_none_or(|ping| ping.is_done(now))
     }
 
-    /// Forgets it.
+    /// Removes a ping, and returns its results.
     pub fn finish(&mut self, identifier: u16) -> Option<PingReport> {
         self.pings.remove(&identifier).map(|ping| ping.report)
     }
@@ -152,7 +152,7 @@ impl Pings {
         }
     }
 
-    /// Sends the requests that are due.
+    /// Sends the due requests.
     pub fn handle_timeout(&mut self, ip: &mut Ip, now: Duration, out: &mut Outbox) {
         for (&identifier, ping) in &mut self.pings {
             if ping.left > 0 && ping.next <= now {
@@ -213,7 +213,7 @@ enum Echo {
     Reply,
 }
 
-/// Its kind, identifier and sequence number, and payload.
+/// Returns an ICMP packet's kind, identifier and sequence number, and payload.
 fn echo_of_ipv4(bytes: &[u8]) -> Option<(Echo, [u8; 4], &[u8])> {
     let icmp = Icmpv4View::new(bytes).ok()?;
     let echo = match icmp.icmp_type() {

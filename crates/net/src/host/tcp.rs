@@ -1,9 +1,9 @@
 //! Reliable byte streams with a congestion window: a minimal TCP.
 //!
 //! **What.** A handshake, segments with real headers, cumulative acknowledgements, slow start and congestion avoidance (RFC
-//! 5681), and a close. That is enough to look like TCP to a switch and to share a full link with other streams.
+//! 5681), and a close. That is enough to look like TCP to a switch and to share a saturated link with other streams.
 //!
-//! **Limits.** After a loss the sender resends everything from there, except bytes acknowledged during the resend
+//! **Limits.** After a loss the sender resends everything from the lost segment on, except bytes acknowledged during the resend
 //! (go-back-N). No options, no receive window, no resets.
 
 use super::flow::FlowReport;
@@ -37,12 +37,12 @@ const REPEATS: u32 = 3;
 #[derive(Default)]
 pub(crate) struct Tcps {
     sending: BTreeMap<u16, Sending>,
-    /// By sender and its port.
+    /// By sender and source port.
     receiving: BTreeMap<(Ipv4Addr, u16), Receiving>,
 }
 
-/// The sending side of a stream. Positions are counted from 0; that of the SYN is -1, so a position's sequence number is one
-/// higher.
+/// The sending side of a stream. Positions start at 0 for the first byte; the SYN's is -1, so the sequence number of a position
+/// is one higher.
 struct Sending {
     dst: Ipv4Addr,
     bytes: u64,
@@ -51,9 +51,9 @@ struct Sending {
     acknowledged: u64,
     /// The next position to send.
     next: u64,
-    /// Everything before this was sent once.
+    /// Everything before this was sent at least once.
     reached: u64,
-    /// The congestion window, and the threshold from which it grows slowly.
+    /// The congestion window, and the threshold above which it grows slowly.
     window: u64,
     slow_from: u64,
     /// Acknowledgements since the window last grew in congestion avoidance.
@@ -73,7 +73,7 @@ enum Phase {
     Done,
 }
 
-/// The round-trip time (RFC 6298). One segment is measured at a time, and no retransmissions.
+/// The round-trip time (RFC 6298). One segment is measured at a time, and no retransmitted ones.
 #[derive(Default)]
 struct RoundTrip {
     /// The end of the measured segment, and when it was sent.
@@ -111,18 +111,18 @@ impl Tcps {
         self.sending.insert(port, Sending::new(dst, bytes, now));
     }
 
-    /// Sends nothing more.
+    /// Stops sending.
     pub fn stop(&mut self) {
         self.sending.clear();
     }
 
-    /// The streams being sent: source port, destination, and number of bytes.
+    /// Returns the streams being sent: source port, destination, and number of bytes.
     pub fn sent(&self) -> impl Iterator<Item = (u16, Ipv4Addr, u64)> {
         let sending = self.sending.iter();
         sending.map(|(port, sending)| (*port, sending.dst, sending.bytes))
     }
 
-    /// The sender's results of the flow from a port.
+    /// Adds the sender's results of the flow from a port.
     pub fn report_sent(&self, port: u16, report: &mut FlowReport) {
         if let Some(sending) = self.sending.get(&port) {
             *report = FlowReport {
@@ -135,7 +135,7 @@ impl Tcps {
         }
     }
 
-    /// The receiver's results of the flow from a host's port.
+    /// Adds the receiver's results of the flow from a host's port.
     pub fn report_heard(&self, src: (Ipv4Addr, u16), report: &mut FlowReport) {
         if let Some(receiving) = self.receiving.get(&src) {
             report.received = receiving.received;
@@ -251,7 +251,7 @@ impl Sending {
             self.phase = Phase::Open;
             self.restart_timer(now);
         }
-        // The difference is taken as a signed number, since far behind what is acknowledged is also far ahead of it.
+        // The difference is signed, since a number far behind the acknowledged one would otherwise look far ahead of it.
         let ahead = segment
             .ack()
             .wrapping_sub(sequence_number(self.acknowledged)) as i32;
@@ -275,7 +275,7 @@ impl Sending {
         self.widen();
     }
 
-    /// An acknowledgement widens the window by one segment, or by a fraction of one above the threshold.
+    /// Widens the window by one segment for an acknowledgement, or by a fraction of one above the threshold.
     fn widen(&mut self) {
         self.counted += 1;
         if self.window < self.slow_from || self.counted >= self.window {
@@ -328,7 +328,7 @@ impl Sending {
         }
     }
 
-    /// Ends a stream when everything has arrived. The FIN is sent once, without waiting for its acknowledgement.
+    /// Finishes a stream when everything has arrived. The FIN is sent once, without waiting for its acknowledgement.
     fn finish(&mut self, port: u16, ip: &mut Ip, now: Duration, out: &mut Outbox) {
         self.phase = Phase::Done;
         self.deadline = None;
@@ -356,17 +356,17 @@ impl Sending {
 }
 
 impl RoundTrip {
-    /// A segment that ends there was sent for the first time.
+    /// Notes that a segment that ends at this position was sent for the first time.
     fn send(&mut self, end: u64, now: Duration) {
         self.timed.get_or_insert((end, now));
     }
 
-    /// Something is retransmitted: its acknowledgement would be ambiguous.
+    /// Cancels the measurement, because a retransmission makes its acknowledgement ambiguous.
     fn forget(&mut self) {
         self.timed = None;
     }
 
-    /// Everything before this position is acknowledged; returns the time-out for what follows.
+    /// Notes that everything before this position is acknowledged; returns the time-out for the following segments.
     fn hear(&mut self, acknowledged: u64, now: Duration) -> Duration {
         if let Some((_, sent)) = self.timed.take_if(|(end, _)| *end <= acknowledged) {
             let took = now.saturating_sub(sent);
@@ -428,8 +428,8 @@ impl Segment<'_> {
     }
 }
 
-/// The contents of a stream at a position, up to a segment: bytes that depend on their position, with a prime period that
-/// divides no segment length.
+/// Returns the contents of a stream at a position, up to a segment. The bytes depend on their position, with a prime period
+/// that divides no segment length.
 fn data(place: u64, length: usize) -> &'static [u8] {
     const PERIOD: usize = 251;
     const DATA: [u8; SEGMENT_BYTES as usize + PERIOD] = {
@@ -445,7 +445,7 @@ fn data(place: u64, length: usize) -> &'static [u8] {
     &DATA[begin..begin + length.min(SEGMENT_BYTES as usize)]
 }
 
-/// The sequence number of a position in a stream: the SYN's is 2^32 - 1.
+/// Returns the sequence number of a position in a stream: the SYN's is 2^32 - 1.
 fn sequence_number(place: u64) -> u32 {
     place as u32
 }

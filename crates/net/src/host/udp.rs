@@ -26,11 +26,11 @@ pub struct Datagrams {
     pub interval: Duration,
 }
 
-/// A host's sending and receiving of datagrams.
+/// A host's sent and received datagrams.
 #[derive(Default)]
 pub(crate) struct Udps {
     sending: BTreeMap<u16, Sending>,
-    /// Received flows, by sender and its port.
+    /// Received flows, by sender and source port.
     heard: BTreeMap<(Ipv4Addr, u16), Heard>,
 }
 
@@ -64,12 +64,12 @@ impl Udps {
         self.sending.insert(port, sending);
     }
 
-    /// Sends nothing more.
+    /// Stops sending.
     pub fn stop(&mut self) {
         self.sending.clear();
     }
 
-    /// The sender's results of the flow from a port.
+    /// Adds the sender's results of the flow from a port.
     pub fn report_sent(&self, port: u16, report: &mut FlowReport) {
         if let Some(sending) = self.sending.get(&port) {
             report.sent = sending.sent;
@@ -77,7 +77,7 @@ impl Udps {
         }
     }
 
-    /// The receiver's results of the flow from a host's port.
+    /// Adds the receiver's results of the flow from a host's port.
     pub fn report_heard(&self, src: (Ipv4Addr, u16), report: &mut FlowReport) {
         if let Some(heard) = self.heard.get(&src) {
             report.received = heard.received;
@@ -103,7 +103,7 @@ impl Udps {
         true
     }
 
-    /// Sends the datagrams that are due.
+    /// Sends the due datagrams.
     pub fn handle_timeout(&mut self, ip: &mut Ip, now: Duration, out: &mut Outbox) {
         for (&port, sending) in &mut self.sending {
             for _ in 0..CATCH_UP {

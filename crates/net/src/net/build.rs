@@ -14,28 +14,28 @@ use urtica_topology::PortId;
 use urtica_topology::spec::{LinkProperties, Plan};
 use urtica_wire::DatapathId;
 
-/// The settings of a network, besides its plan.
+/// The settings of a network that are not in its plan.
 #[derive(Clone, Debug)]
 pub struct NetConfig {
-    /// The seed of everything random.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// The switches' configuration; datapath ids and names are from the plan.
+    /// The switches' configuration, except datapath ids and names, which are from the plan.
     pub switch: SwitchConfig,
-    /// How long a switch waits after the first frame that finds it idle before it processes what has arrived: its share of
-    /// each hop. At least a nanosecond.
+    /// The time from the first frame that finds a switch idle until the switch processes all frames that have arrived. It is
+    /// the switch's share of each hop's latency. At least a nanosecond.
     pub switch_delay: Duration,
-    /// How long the switches at both ends take to notice that a link came up or went down.
+    /// The time in which the switches at both ends notice that a link came up or went down.
     pub carrier_delay: Duration,
     /// The queue of a link with limited bandwidth, in bytes; excess frames are dropped.
     pub queue_bytes: u64,
     /// The control channels.
     pub channel: ChannelConfig,
-    /// The links to hosts; those between switches are in the plan.
+    /// The links to hosts; links between switches are in the plan.
     pub host_links: LinkProperties,
 }
 
 impl Default for NetConfig {
-    /// Seed 0; a switch takes 10 microseconds, and notices a link's state within a millisecond; link queues hold half a
+    /// Seed 0; a switch delay of 10 microseconds, and a link's state noticed within a millisecond; link queues of half a
     /// megabyte.
     fn default() -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Default for NetConfig {
 }
 
 impl Net {
-    /// The network of this plan, with all switches on, all links up, and without a controller.
+    /// Creates the network of this plan, with all switches on, all links up, and without a controller.
     ///
     /// # Errors
     /// [`NetError::Plan`] if the plan contradicts itself.
@@ -140,7 +140,7 @@ impl Net {
         self.links.push(link);
     }
 
-    /// `s1:2` for a port, `h1` for a host.
+    /// Returns `s1:2` for a port, `h1` for a host.
     fn end_name(&self, end: End) -> String {
         match end {
             End::Switch(switch, port_no) => {
@@ -151,7 +151,7 @@ impl Net {
     }
 }
 
-/// Which ports have a link already.
+/// The ports that have a link already.
 struct Plugs {
     switches: BTreeMap<DatapathId, SwitchId>,
     used: BTreeSet<PortId>,

@@ -11,24 +11,24 @@ use urtica_controller::{ConnectionError, Controller, Embedded, Network, ProgramI
 /// The controller's tick interval.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The time to wait before checking again a side that does not read.
+/// The time after which a side that does not read is checked again.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The controller, if there is one.
 pub(super) struct Control {
     controller: Option<Embedded>,
-    /// Whether there has been one: only then do switches try to connect.
+    /// Whether a controller was ever started: only then do switches try to connect.
     is_wanted: bool,
-    /// Whether its processing is scheduled.
+    /// Whether the controller's processing is scheduled.
     is_woken: bool,
-    /// When the controller's next turn is scheduled.
+    /// The time at which the controller's next turn is scheduled.
     timer_ns: u64,
     /// The offset of the controller's clock from the network's.
     ahead: Duration,
 }
 
 impl Control {
-    /// No controller, and switches do not try to connect.
+    /// Creates a state without a controller, in which switches do not try to connect.
     pub fn none() -> Self {
         Self {
             controller: None,
@@ -41,7 +41,7 @@ impl Control {
 }
 
 impl Net {
-    /// Starts a controller, replacing the one that runs. Switches try to connect from then on.
+    /// Starts a controller, replacing the running one. Switches try to connect from then on.
     ///
     /// # Errors
     /// The errors of [`Controller::embed`].
@@ -60,7 +60,7 @@ impl Net {
         Ok(())
     }
 
-    /// Ends the controller as a crash does: all connections break, and what is in flight is lost.
+    /// Ends the controller like a crash: all connections break, and bytes in flight are lost.
     pub fn stop_controller(&mut self) {
         if self.control.controller.is_none() {
             return;
@@ -74,7 +74,8 @@ impl Net {
         self.peers.clear();
     }
 
-    /// The numbers of the controller's programs, in the order in which they see messages; none without a controller.
+    /// Returns the numbers of the controller's programs, in the order in which they receive messages; empty without a
+    /// controller.
     pub fn program_ids(&self) -> Vec<ProgramId> {
         let controller = self.control.controller.as_ref();
         controller.map_or_else(Vec::new, Embedded::program_ids)
@@ -98,7 +99,7 @@ impl Net {
         Ok(ids)
     }
 
-    /// The switches that the controller knows; `None` without a controller.
+    /// Returns the switches that the controller knows; `None` without a controller.
     pub fn controller(&self) -> Option<&Network> {
         self.control.controller.as_ref().map(Embedded::network)
     }
@@ -108,7 +109,7 @@ impl Net {
         self.control.is_wanted || self.has_remotes()
     }
 
-    /// The number of switches with a connection, and the number that the controller has.
+    /// Returns the number of switches with a connection, and the number of connections of the controller.
     pub fn connections(&self) -> (usize, usize) {
         let channels = self.channels.iter();
         let of_switches = channels
@@ -120,7 +121,7 @@ impl Net {
         (of_switches.count(), of_controller.sum())
     }
 
-    /// The number of bytes in flight on control channels.
+    /// Returns the number of bytes in flight on control channels.
     pub fn control_bytes_under_way(&self) -> usize {
         self.channels
             .iter()
@@ -128,7 +129,7 @@ impl Net {
             .sum()
     }
 
-    /// Breaks a switch's connection to the controller; what is in flight is lost. It reconnects later.
+    /// Breaks a switch's connection to the controller; bytes in flight are lost. The switch reconnects later.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -138,8 +139,7 @@ impl Net {
         Ok(())
     }
 
-    /// Stalls a switch's control channel for `time`; then everything is delivered, as TCP does after a failure on its
-    /// path.
+    /// Stalls a switch's control channel for `time`; then everything is delivered, as by TCP after a failure on its path.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -151,7 +151,7 @@ impl Net {
         Ok(())
     }
 
-    /// Schedules a switch's attempt to connect, if there is anything to connect to.
+    /// Schedules a switch's attempt to connect, unless no controller was ever started.
     pub(super) fn connect_soon(&mut self, switch: SwitchId) {
         if self.control.is_wanted {
             let within = self.config.channel.connect_within;
@@ -161,7 +161,7 @@ impl Net {
         }
     }
 
-    /// A switch tries to connect.
+    /// Handles a switch's attempt to connect.
     pub(super) fn connect(&mut self, switch: SwitchId) {
         let (now, switch_now) = (self.now(), self.now_at(switch));
         let channel = &mut self.channels[switch.place()];
@@ -183,7 +183,7 @@ impl Net {
         self.settle_switch(switch);
     }
 
-    /// Delivers what has arrived on a control channel.
+    /// Delivers the segments that have arrived on a control channel.
     pub(super) fn deliver_control(&mut self, switch: SwitchId, way: Way) {
         let now_ns = self.kernel.now_ns;
         self.channels[switch.place()]
@@ -222,7 +222,7 @@ impl Net {
         self.run_controller(Embedded::poll);
     }
 
-    /// The controller's tick.
+    /// Handles the controller's tick.
     pub(super) fn tick_controller(&mut self) {
         self.run_controller(Embedded::handle_timeout);
         self.tick_second_controller();
@@ -267,7 +267,7 @@ impl Net {
         }
     }
 
-    /// Closes a connection for its switch, after sending its remaining output.
+    /// Closes a connection at its switch, after sending its remaining output.
     pub(super) fn close_at_switch(
         &mut self,
         switch: SwitchId,
@@ -288,14 +288,14 @@ impl Net {
         self.connect_later(switch);
     }
 
-    /// Both sides see the connection break.
+    /// Breaks a connection for both sides.
     pub(super) fn cut_connection(&mut self, switch: SwitchId, reason: &str) {
         self.channels[switch.place()].clear();
         self.drop_controller_side(switch);
         self.drop_switch_side(switch, reason);
     }
 
-    /// The controller sees a connection break.
+    /// Breaks a connection for the controller.
     pub(super) fn drop_controller_side(&mut self, switch: SwitchId) {
         let now = self.controller_now();
         let channel = &mut self.channels[switch.place()];
@@ -307,7 +307,7 @@ impl Net {
         }
     }
 
-    /// A switch sees its connection break.
+    /// Breaks a connection for its switch.
     pub(super) fn drop_switch_side(&mut self, switch: SwitchId, reason: &str) {
         let now = self.now_at(switch);
         if let Some(side) = self.channels[switch.place()].switch_side.take() {
@@ -319,7 +319,7 @@ impl Net {
         }
     }
 
-    /// The time by the controller's clock.
+    /// Returns the time of the controller's clock.
     fn controller_now(&self) -> Duration {
         self.now() + self.control.ahead
     }
@@ -410,7 +410,7 @@ impl Net {
                     self.close_at_controller(side.id);
                 }
             }
-            // Like TCP's reset: the switch learns that the other end does not exist.
+            // Like a reset in TCP: the switch learns that the other end does not exist.
             (Content::Bytes(_), None) => {
                 self.put_segment(switch, Way::ToSwitch, segment.number, Content::Close);
             }
@@ -419,7 +419,7 @@ impl Net {
         self.wake_controller();
     }
 
-    /// The controller has closed a connection.
+    /// Handles a connection that the controller has closed.
     fn close_at_controller(&mut self, id: urtica_controller::ConnectionId) {
         let sides = self.channels.iter().map(|channel| channel.controller_side);
         let found = (0..).zip(sides).find_map(|(number, side)| {
@@ -434,7 +434,7 @@ impl Net {
         self.forget_peer(id);
     }
 
-    /// A peer connects to the controller, if there is one.
+    /// Connects a peer to the controller, if one is running.
     pub(super) fn connect_peer(&mut self, name: &str) -> Option<urtica_controller::ConnectionId> {
         let now = self.controller_now();
         let id = self
@@ -446,7 +446,7 @@ impl Net {
         Some(id)
     }
 
-    /// The controller receives bytes from a peer without a channel.
+    /// Passes bytes from a peer without a channel to the controller.
     pub(super) fn say_to_controller(&mut self, id: urtica_controller::ConnectionId, bytes: &[u8]) {
         let now = self.controller_now();
         if let Some(controller) = &mut self.control.controller {
@@ -458,14 +458,14 @@ impl Net {
         }
     }
 
-    /// Delivers the controller's output to a peer without a channel.
+    /// Removes and returns the controller's output to a peer without a channel.
     pub(super) fn take_output(&mut self, id: urtica_controller::ConnectionId) -> Vec<u8> {
         let controller = self.control.controller.as_mut();
         let output = controller.and_then(|controller| controller.output(id));
         output.map(std::mem::take).unwrap_or_default()
     }
 
-    /// A peer without a channel has closed its connection.
+    /// Handles a peer without a channel that has closed its connection.
     pub(super) fn disconnect_peer(&mut self, id: urtica_controller::ConnectionId) {
         let now = self.controller_now();
         if let Some(controller) = &mut self.control.controller {
@@ -474,7 +474,7 @@ impl Net {
         }
     }
 
-    /// Schedules the controller's processing, once everything that arrives at this moment has arrived.
+    /// Schedules the controller's processing after all other events of this moment.
     fn wake_controller(&mut self) {
         if !std::mem::replace(&mut self.control.is_woken, true) {
             self.kernel.put(self.kernel.now_ns, Due::Controller);
@@ -499,7 +499,7 @@ impl Net {
         self.set_timer();
     }
 
-    /// Discards the controller's output to connections whose other end is lost.
+    /// Discards the controller's output to connections that the switch has lost.
     fn drain_half_open(&mut self) {
         let Some(controller) = &mut self.control.controller else {
             return;
@@ -526,8 +526,8 @@ impl Net {
         }
     }
 
-    /// Schedules the controller's next turn, unless it is scheduled: at once if messages wait to be sent, or when the timer of
-    /// a background program expires.
+    /// Schedules the controller's next turn, unless it is scheduled: at once if messages wait to be sent, otherwise when the
+    /// timer of a background program expires.
     pub(super) fn set_timer(&mut self) {
         let now_ns = self.kernel.now_ns;
         if self.control.timer_ns <= now_ns {

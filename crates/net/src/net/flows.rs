@@ -48,7 +48,7 @@ impl Net {
         })
     }
 
-    /// The streams that were started and not stopped: sender, receiver, number of bytes, and the flow.
+    /// Returns the streams that were started and not stopped: sender, receiver, number of bytes, and the flow.
     pub(crate) fn streams(&self) -> Vec<(HostId, HostId, u64, FlowId)> {
         let mut streams = Vec::new();
         for from in self.hosts() {
@@ -70,7 +70,7 @@ impl Net {
         streams
     }
 
-    /// The results of a flow so far.
+    /// Returns the results of a flow so far.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].

@@ -17,7 +17,7 @@ const STAGGER: Duration = Duration::from_micros(100);
 const VLANS: RangeInclusive<u16> = 1..=4094;
 
 impl Net {
-    /// A host's name.
+    /// Returns a host's name.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -26,7 +26,7 @@ impl Net {
         Ok(&self.hosts[host.place()].host.name)
     }
 
-    /// A host's addresses.
+    /// Returns a host's addresses.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -36,7 +36,7 @@ impl Net {
         Ok((host.mac(), host.ipv4()))
     }
 
-    /// A host's link-local address.
+    /// Returns a host's link-local address.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -45,7 +45,7 @@ impl Net {
         Ok(self.hosts[host.place()].host.ipv6())
     }
 
-    /// A host's link.
+    /// Returns a host's link.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -54,7 +54,7 @@ impl Net {
         Ok(self.hosts[host.place()].link)
     }
 
-    /// Stops all pings and flows: hosts answer, and send nothing on their own.
+    /// Stops all pings and flows. Hosts still answer, but send nothing else.
     pub fn stop_flows(&mut self) {
         for attached in &mut self.hosts {
             attached.host.stop_flows();
@@ -79,8 +79,8 @@ impl Net {
         Ok(self.hosts[host.place()].host.vlan())
     }
 
-    /// Puts a host into a VLAN, from 1 to 4094: its frames are tagged from then on, and it ignores frames of others.
-    /// Switches forward them like any others.
+    /// Puts a host into a VLAN, from 1 to 4094: its frames are tagged from then on, and it ignores frames of other VLANs.
+    /// Switches forward its frames like any others.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`], [`NetError::NoVlan`].
@@ -113,7 +113,7 @@ impl Net {
         }
     }
 
-    /// Makes a host send a frame, from its Ethernet header on, with any addresses.
+    /// Makes a host send a frame that starts with its Ethernet header, with any addresses.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -134,7 +134,7 @@ impl Net {
         }
     }
 
-    /// A frame has reached a host.
+    /// Handles a frame that has reached a host.
     pub(super) fn deliver_to_host(&mut self, host: HostId, frame: Frame) {
         let now = self.now();
         self.hosts[host.place()]

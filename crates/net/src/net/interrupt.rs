@@ -26,7 +26,7 @@ impl Interrupt {
         is_wanted()
     }
 
-    /// Checks at the next event.
+    /// Makes the next event check.
     pub fn look_soon(&mut self) {
         self.items = LOOK_EVERY;
     }
@@ -38,9 +38,9 @@ impl Interrupt {
 }
 
 impl Net {
-    /// Makes all methods that let time pass return early while this is true, for instance after Ctrl-C. It is called
-    /// often, also while the network waits or is overloaded, so it should only read a flag or a clock. When it is false
-    /// again, time continues.
+    /// Makes all methods that advance time return early while this callback returns `true`, for instance after Ctrl-C. It is
+    /// called often, also while the network waits or is overloaded, so it should only read a flag or a clock. When it returns
+    /// `false` again, time continues.
     pub fn interrupt_when(&mut self, is_wanted: impl Fn() -> bool + 'static) {
         self.interrupt.is_wanted = Some(Box::new(is_wanted));
     }
@@ -51,7 +51,7 @@ impl Net {
         is_wanted.is_some_and(|is_wanted| is_wanted())
     }
 
-    /// Returns an error if time must not pass.
+    /// Returns an error if time must not advance.
     pub(super) fn check_time_passes(&self) -> Result<(), NetError> {
         if let Some(broken) = self.broken() {
             return Err(broken.clone().into());

@@ -9,7 +9,7 @@ use crate::{End, LinkId, SwitchId};
 use urtica_wire::PortNo;
 
 impl Net {
-    /// Returns the link between two hosts or switches, by name; if there are several, the first of the plan.
+    /// Returns the link between two hosts or switches, by name; if there are several, the first in the plan.
     ///
     /// # Errors
     /// [`NetError::NoLink`].
@@ -40,7 +40,7 @@ impl Net {
         Ok(self.links[link.place()].is_cut)
     }
 
-    /// The counters of a link, for each sending end.
+    /// Returns the counters of a link, for each sending end.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -49,7 +49,7 @@ impl Net {
         Ok([0, 1].map(|from| self.links[link.place()].counters(from)))
     }
 
-    /// The number of frames in links or waiting for switches.
+    /// Returns the number of frames in links or waiting for switches.
     pub fn frames_under_way(&self) -> usize {
         let in_links = self.links.iter().map(Link::under_way);
         let powered = self.nodes.iter().filter_map(|node| node.powered.as_ref());
@@ -57,7 +57,7 @@ impl Net {
         in_links.sum::<usize>() + waiting.sum::<usize>()
     }
 
-    /// The number of frames that have reached a switch's port but have not been processed.
+    /// Returns the number of frames that have reached a switch's port but have not been processed.
     pub(crate) fn waiting_at(&self, switch: SwitchId, port_no: PortNo) -> usize {
         let node = &self.nodes[switch.place()];
         let slot = node.ports.iter().position(|port| port.port_no == port_no);
@@ -65,7 +65,7 @@ impl Net {
         waiting.map_or(0, |(slot, powered)| powered.side.waiting_at(slot))
     }
 
-    /// Cuts a link: what is in flight is lost, and the ports at both ends lose carrier, which their switches notice after
+    /// Cuts a link: frames in flight are lost, and the ports at both ends lose carrier, which their switches notice after
     /// [`NetConfig::carrier_delay`](crate::NetConfig::carrier_delay).
     ///
     /// # Errors
@@ -92,8 +92,8 @@ impl Net {
         Ok(())
     }
 
-    /// Sets the loss of frames sent at one end, the first or the second of [`Net::ends`]. With 1, one direction is
-    /// dead, and no port reports it.
+    /// Sets the loss of frames sent at one end, the first or the second of [`Net::ends`]. If it is 1, no frame arrives in that
+    /// direction, and no port reports it.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -121,7 +121,7 @@ impl Net {
         Ok(())
     }
 
-    /// Updates what both ends know about a link.
+    /// Updates the carrier at both ends of a link.
     pub(super) fn update_carrier(&mut self, link: LinkId) {
         let link = &mut self.links[link.place()];
         let powered = |end: &End| match end {
@@ -150,7 +150,7 @@ impl Net {
         }
     }
 
-    /// Delivers what has arrived from a link.
+    /// Delivers the frames that have arrived from a link.
     pub(super) fn deliver(&mut self, link: LinkId, from: usize) {
         let place = link.place();
         self.links[place].leave_agenda(from);
@@ -185,7 +185,7 @@ impl Net {
         }
     }
 
-    /// The name of the host or switch.
+    /// Returns the name of the host or switch at an end.
     fn owner(&self, end: End) -> &str {
         match end {
             End::Switch(switch, _) => &self.nodes[switch.place()].name,

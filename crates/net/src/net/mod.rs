@@ -36,10 +36,11 @@ use std::time::Duration;
 
 /// A network in one process: switches, links, hosts and, if wanted, a controller.
 ///
-/// Single-threaded, and without a clock: time passes only in methods that document it, and jumps from one event to the
-/// next. Equal seeds and calls give equal runs, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] make it
+/// Single-threaded, and without a clock: time advances only in methods that document it, and jumps from one event to the next.
+/// Equal seeds and calls give equal runs, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] make the network
 /// follow real time instead; then runs differ.
-// Its many methods are what tests and prompts do to a network, in a file for each kind: cables, hosts, faults, time, …
+// Its many methods are the operations of tests and prompts on a network, with a file for each kind: cables, hosts, faults,
+// time, …
 pub struct Net {
     pub(crate) kernel: Kernel,
     config: NetConfig,
@@ -50,24 +51,24 @@ pub struct Net {
     control: Control,
     /// A second controller, in addition to the first.
     second: Option<Second>,
-    /// Which addresses are pinged.
+    /// Whether new pings use IPv6.
     pings_over_ipv6: bool,
-    /// Peers that have connected to the controller and are not switches of this network.
+    /// Peers connected to the controller that are not switches of this network.
     peers: Vec<Peer>,
-    /// While time follows the clock.
+    /// Set while time follows the clock.
     pace: Option<Pace>,
     /// The check that may interrupt a run.
     interrupt: Interrupt,
     outbox: Outbox,
-    /// A switch's sent frames, while they are processed.
+    /// Buffer for a switch's sent frames.
     sent: Vec<(u32, Frame)>,
 }
 
-/// A host, and its link.
+/// A host and its link.
 struct Attached {
     host: Host,
     link: LinkId,
-    /// When its timer is scheduled.
+    /// The time at which its timer is scheduled.
     due_ns: u64,
 }
 
@@ -99,7 +100,7 @@ pub enum NetError {
     /// There is no such link.
     #[error("there is no link between '{0}' and '{1}'")]
     NoLink(String, String),
-    /// A tag cannot hold this VLAN, or it means "no VLAN" (IEEE 802.1Q section 9.6).
+    /// A tag cannot hold this VLAN, or 0, which means "no VLAN" (IEEE 802.1Q section 9.6).
     #[error("a host cannot be in VLAN {0}; expected 1 to 4094")]
     NoVlan(u16),
     /// A controller's address cannot be resolved.
@@ -114,22 +115,22 @@ pub enum NetError {
 }
 
 impl Net {
-    /// The time since the network was built.
+    /// Returns the time since the network was built.
     pub fn now(&self) -> Duration {
         self.kernel.now()
     }
 
-    /// Lets this much time pass.
+    /// Advances the time by this much.
     pub fn run_for(&mut self, time: Duration) {
         self.run_to_ns(self.kernel.now_ns.saturating_add(to_ns(time)));
     }
 
-    /// Lets time pass until this time.
+    /// Advances the time up to this time.
     pub fn run_to(&mut self, time: Duration) {
         self.run_to_ns(to_ns(time));
     }
 
-    /// Lets time pass until a condition holds, at most for `bound`; returns whether it does. It is checked every
+    /// Advances the time until a condition holds, by `bound` at most; returns whether it holds. The condition is checked every
     /// millisecond.
     pub fn run_until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool, bound: Duration) -> bool {
         const STEP: Duration = Duration::from_millis(1);
@@ -145,7 +146,7 @@ impl Net {
         }
     }
 
-    /// The time of the next event.
+    /// Returns the time of the next event.
     pub fn next_due(&self) -> Option<Duration> {
         self.kernel.agenda.next_ns().map(Duration::from_nanos)
     }
@@ -155,12 +156,12 @@ impl Net {
         self.kernel.watch(Box::new(watcher));
     }
 
-    /// The violation for which a watcher has stopped the network. Time no longer passes.
+    /// Returns the violation for which a watcher has stopped the network. Time no longer advances then.
     pub fn broken(&self) -> Option<&Broken> {
         self.kernel.broken.as_ref()
     }
 
-    /// The host of this name.
+    /// Returns the host with this name.
     ///
     /// # Errors
     /// [`NetError::NoSuchName`].
@@ -169,7 +170,7 @@ impl Net {
         find("host", name, names).map(HostId)
     }
 
-    /// The switch of this name.
+    /// Returns the switch with this name.
     ///
     /// # Errors
     /// [`NetError::NoSuchName`].
@@ -178,17 +179,17 @@ impl Net {
         find("switch", name, names).map(SwitchId)
     }
 
-    /// The hosts.
+    /// Returns the hosts.
     pub fn hosts(&self) -> impl ExactSizeIterator<Item = HostId> + use<> {
         (0..self.hosts.len() as u32).map(HostId)
     }
 
-    /// The switches.
+    /// Returns the switches.
     pub fn switches(&self) -> impl ExactSizeIterator<Item = SwitchId> + use<> {
         (0..self.nodes.len() as u32).map(SwitchId)
     }
 
-    /// The links.
+    /// Returns the links.
     pub fn links(&self) -> impl ExactSizeIterator<Item = LinkId> + use<> {
         (0..self.links.len() as u32).map(LinkId)
     }
@@ -231,7 +232,7 @@ impl Net {
     }
 }
 
-/// The index of a name among these.
+/// Returns the index of a name among these.
 fn find<'a>(
     kind: &'static str,
     name: &str,

@@ -6,15 +6,15 @@ use crate::watch::Event;
 use crate::{End, HostId, LinkId, SwitchId};
 use urtica_wire::PortNo;
 
-/// The end of a host's link that is not the host's.
+/// The index of the end of a host's link at the switch.
 const SWITCH_END: usize = 1;
 
 impl Net {
-    /// Moves a host: disconnects it, and connects it to the lowest free port of this switch; a new port if the switch has no
-    /// free one. Returns the port number.
+    /// Moves a host: disconnects it, and connects it to the lowest free port of this switch, or to a new port if no port is
+    /// free. Returns the port number.
     ///
-    /// Frames in flight on the link are lost. The switches notice after
-    /// [`NetConfig::carrier_delay`](crate::NetConfig::carrier_delay), as when a link is cut, and a new port at once. The old
+    /// Frames in flight on the link are lost. The switches notice the move after
+    /// [`NetConfig::carrier_delay`](crate::NetConfig::carrier_delay), as when a link is cut, but a new port at once. The old
     /// port remains, without a link. A cut link remains cut.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ impl Net {
         self.move_link(host, to, false)
     }
 
-    /// Like [`Net::move_host`], but the old port keeps its carrier, as with a virtual host or one behind a bridge: its
+    /// Like [`Net::move_host`], but the old port keeps its carrier, as with a virtual host or one behind a bridge, so its
     /// switch does not notice. Frames sent to that port are lost.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Net {
         Ok(self.plug(link, to, slot))
     }
 
-    /// The index of a port without a link.
+    /// Returns the index of a port without a link.
     fn free_slot(&mut self, switch: SwitchId, link: LinkId) -> usize {
         let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];

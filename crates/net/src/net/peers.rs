@@ -1,8 +1,7 @@
-//! Peers of the controller that are not switches of this network: a switch with another's datapath id, and peers that
-//! do not speak OpenFlow.
+//! Peers of the controller that are not switches of this network: a switch with the datapath id of another, and peers that do
+//! not speak OpenFlow.
 //!
-//! **How.** They have no channel: bytes are exchanged whenever the controller has processed something, and are never in
-//! flight.
+//! **How.** They have no channel: bytes are exchanged whenever the controller has processed its input, and are never in flight.
 
 use super::{Net, NetError};
 use crate::SwitchId;
@@ -12,16 +11,16 @@ use urtica_switch::{Switch, SwitchConfig};
 /// The maximum number of exchanges at one moment.
 const MAX_ROUNDS: usize = 100;
 
-/// One such peer.
+/// A peer that is not a switch of this network.
 pub(super) struct Peer {
     /// Its connection, as the controller identifies it.
     id: ConnectionId,
-    /// The switch that answers; none for a peer that only sends prepared bytes.
+    /// The switch that answers; `None` for a peer that only sends prepared bytes.
     answers: Option<(Box<Switch>, urtica_switch::ConnectionId)>,
 }
 
 impl Net {
-    /// Connects another switch to the controller that has the datapath id of this one, and no ports. It is removed when the
+    /// Connects another switch, without ports, to the controller. It has the datapath id of this one. It is removed when the
     /// controller closes its connection.
     ///
     /// # Errors
@@ -42,8 +41,8 @@ impl Net {
         Ok(())
     }
 
-    /// Connects a peer to the controller that sends these bytes and then nothing more. It is removed when the controller
-    /// closes its connection.
+    /// Connects a peer to the controller that sends these bytes and nothing else. It is removed when the controller closes its
+    /// connection.
     pub fn connect_stranger(&mut self, bytes: &[u8]) {
         if let Some(id) = self.connect_peer("a stranger") {
             self.peers.push(Peer { id, answers: None });
@@ -56,7 +55,7 @@ impl Net {
         self.peers.len()
     }
 
-    /// The controller has closed a connection: if it is a peer's, the peer is removed.
+    /// Removes the peer, if any, whose connection the controller has closed.
     pub(super) fn forget_peer(&mut self, id: ConnectionId) {
         let count = self.peers.len();
         self.peers.retain(|peer| peer.id != id);
@@ -65,7 +64,7 @@ impl Net {
         }
     }
 
-    /// Exchanges bytes until no peer has any left.
+    /// Exchanges bytes until no peer has any to send.
     pub(super) fn serve_peers(&mut self) {
         let now = self.now();
         for _ in 0..MAX_ROUNDS {
@@ -76,7 +75,7 @@ impl Net {
                 let Some((switch, connection)) = &mut peer.answers else {
                     continue;
                 };
-                // A switch that closes its connection stays silent, and then the controller closes it, too.
+                // A switch that closes its connection stays silent, so the controller closes it, too.
                 let _ = switch.handle_input(*connection, &to_peer, now);
                 let _ = switch.handle_timeout(now);
                 let output = switch.output(*connection).map(std::mem::take);

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The interval between requests.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time for resolving addresses, after which requests are lost.
+/// The time to resolve an address, after which requests are lost.
 const LOOK_UP: Duration = Duration::from_secs(3);
 
 /// The interval between the first requests of different pairs.
@@ -24,7 +24,7 @@ pub struct PingId {
     identifier: u16,
 }
 
-/// A ping of many pairs, from its start until it is reported.
+/// A ping of many pairs, from its start until it is in the report.
 struct OpenPing {
     pair: (HostId, HostId),
     id: PingId,
@@ -36,9 +36,9 @@ struct OpenPing {
 pub struct PingAllReport {
     /// The number of pairs, counted in both directions.
     pub pairs: usize,
-    /// The number of pairs that have pinged: all, unless the run was interrupted.
+    /// The number of pairs that have pinged: all pairs, unless the run was interrupted.
     pub sent: usize,
-    /// Whether the run was interrupted before all had an answer, or enough time for one.
+    /// Whether the run was interrupted before all pairs had an answer, or enough time for one.
     pub is_interrupted: bool,
     /// The pairs without an answer: sender and receiver.
     pub failed: Vec<(HostId, HostId)>,
@@ -49,7 +49,7 @@ pub struct PingAllReport {
 }
 
 impl PingAllReport {
-    /// Whether every host reached every other.
+    /// Returns `true` if every host reached every other.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && !self.is_interrupted
     }
@@ -132,7 +132,7 @@ impl Net {
         Ok(all)
     }
 
-    /// Makes hosts ping others, and waits for the answers. Pings left in `open` have not been reported.
+    /// Makes hosts ping others, and waits for the answers. The pings that remain in `open` have not been reported.
     fn send_pings(
         &mut self,
         pairs: impl Iterator<Item = (HostId, HostId)>,
@@ -157,7 +157,7 @@ impl Net {
         self.finish_pings(&left)
     }
 
-    /// Whether it is finished, duplicate replies included.
+    /// Returns `true` if a ping is finished and can have no more duplicate replies.
     fn is_over(&mut self, ping: &OpenPing) -> bool {
         let now = self.now();
         let pings = self.hosts[ping.id.host.place()].host.pings();
@@ -181,7 +181,7 @@ impl Net {
         self.pings_over_ipv6 = over_ipv6;
     }
 
-    /// Makes a host send echo requests, one per second, while time passes.
+    /// Makes a host send echo requests, one per second as time advances.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -196,7 +196,7 @@ impl Net {
         self.start_ping_to(from, dst, count)
     }
 
-    /// Whether new pings use IPv6.
+    /// Returns `true` if new pings use IPv6.
     pub(crate) fn pings_use_ipv6(&self) -> bool {
         self.pings_over_ipv6
     }
@@ -219,7 +219,7 @@ impl Net {
         })
     }
 
-    /// The results of a ping so far.
+    /// Returns the results of a ping so far.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -232,7 +232,7 @@ impl Net {
         })
     }
 
-    /// Lets time pass until these are finished.
+    /// Advances the time until these pings are finished.
     fn finish_pings(&mut self, pings: &[PingId]) -> Result<(), NetError> {
         let mut left = pings.to_vec();
         let are_done = |net: &mut Self| {

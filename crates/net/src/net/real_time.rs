@@ -1,7 +1,7 @@
 //! Real time, and an external controller.
 //!
-//! The events are the same, but the network waits until each is due, and serves the switches' sockets, if there are any,
-//! while it waits. A network that cannot keep up is late, and catches up when it can.
+//! Events are those of simulated time, but the network waits until each is due, and serves the switches' sockets, if any, while
+//! it waits. A network that cannot keep up runs late, and catches up when it can.
 
 use super::{Net, NetError};
 use crate::SwitchId;
@@ -9,7 +9,7 @@ use crate::remote::{Ready, Remotes, Wants};
 use std::time::{Duration, Instant};
 use urtica_socket::Address;
 
-/// The longest time between two polls of the sockets, however busy the network is.
+/// The longest time between two polls of the sockets, even if the network is busy.
 const SERVED_EVERY: Duration = Duration::from_millis(1);
 
 /// The longest wait between two checks for an interruption.
@@ -41,7 +41,7 @@ impl Pace {
 }
 
 impl Net {
-    /// Makes time follow the clock from now on, in all methods that let it pass.
+    /// Makes time follow the clock from now on, in all methods that advance it.
     pub fn follow_the_clock(&mut self) {
         let now = self.now();
         self.pace.get_or_insert_with(|| Pace::new(now));
@@ -71,8 +71,8 @@ impl Net {
         Ok(())
     }
 
-    /// Waits until an event is due, and serves sockets while it waits. Returns `true` if the caller should check again
-    /// before that event: a socket was ready, or it is time to check for an interruption.
+    /// Waits until an event is due, and serves sockets while it waits. Returns `true` if the caller should check again before
+    /// that event, because a socket was ready or an interruption must be checked for.
     pub(super) fn wait(&mut self, due_ns: u64) -> bool {
         let Some(mut pace) = self.pace.take() else {
             return false;

@@ -1,7 +1,7 @@
 //! A second controller, in addition to the network's.
 //!
-//! **What.** Its only program does nothing: it has a session with each switch, as a standby controller does, receives
-//! packet-ins and port status messages as the first one does, and ignores them.
+//! **What.** Its only program does nothing. Like a standby controller, it has a session with each switch, receives the
+//! packet-ins and port status messages that the first controller receives, and ignores them.
 //!
 //! **How.** It has no channels: bytes are exchanged when the controllers tick, and are never in flight.
 
@@ -26,17 +26,17 @@ struct Idle;
 
 impl SwitchHandler for Idle {}
 
-/// A connection to a switch, with the identifiers that both sides use.
+/// A connection to a switch, with its identifiers on both sides.
 struct Session {
     at_switch: urtica_switch::ConnectionId,
     at_controller: urtica_controller::ConnectionId,
-    /// The start of the switch that it belongs to.
+    /// The start number of the switch at which it was opened.
     life: u16,
 }
 
 impl Net {
-    /// Starts a second controller, whose program does nothing, to which all switches connect as well. Does nothing if there
-    /// is one.
+    /// Starts a second controller, whose program does nothing, and to which all switches connect as well. Does nothing if it
+    /// runs already.
     ///
     /// # Errors
     /// The errors of [`Controller::embed`].
@@ -50,7 +50,7 @@ impl Net {
         Ok(())
     }
 
-    /// Stops it: its switches see their connections break.
+    /// Stops the second controller: its connections break.
     pub fn stop_second_controller(&mut self) {
         let Some(second) = self.second.take() else {
             return;
@@ -65,13 +65,13 @@ impl Net {
         }
     }
 
-    /// The number of switches that the second controller knows.
+    /// Returns the number of switches that the second controller knows.
     pub fn switches_of_second_controller(&self) -> usize {
         let second = self.second.as_ref();
         second.map_or(0, |second| second.controller.network().switches().len())
     }
 
-    /// The second controller's tick, if there is one: exchanges what it and the switches have sent.
+    /// Handles the second controller's tick, if it is running: exchanges bytes between it and the switches.
     pub(super) fn tick_second_controller(&mut self) {
         let Some(mut second) = self.second.take() else {
             return;
@@ -106,8 +106,8 @@ impl Second {
         }
     }
 
-    /// Exchanges bytes between a switch and this controller until neither has any. The times are by its clock and the
-    /// switch's.
+    /// Exchanges bytes between a switch and this controller until neither has any to send. The times are those of its clock and
+    /// the switch's.
     fn serve(
         &mut self,
         id: SwitchId,

@@ -13,7 +13,7 @@ use urtica_wire::{DatapathId, Version};
 const TICK: Duration = Duration::from_millis(100);
 
 impl Net {
-    /// A switch's datapath id.
+    /// Returns a switch's datapath id.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -22,7 +22,7 @@ impl Net {
         Ok(self.nodes[switch.place()].datapath_id)
     }
 
-    /// A switch's name.
+    /// Returns a switch's name.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -50,7 +50,7 @@ impl Net {
         Ok(powered.is_some_and(|powered| powered.switch.has_controller()))
     }
 
-    /// The switch itself, for inspection or manual set-up; `None` while it is off.
+    /// Returns the switch itself, for inspection or manual set-up; `None` while it is off.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -60,7 +60,7 @@ impl Net {
         Ok(powered.map(|powered| &mut powered.switch))
     }
 
-    /// Whether the switches speak this version, among others.
+    /// Returns `true` if the switches speak this version.
     pub(crate) fn speaks(&self, version: Version) -> bool {
         self.config.switch.versions.contains(&version)
     }
@@ -93,7 +93,7 @@ impl Net {
         Ok(())
     }
 
-    /// Switches a switch off and on again at once: its tables are empty then.
+    /// Switches a switch off and on again at once, so that its tables are empty.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -119,7 +119,7 @@ impl Net {
     pub(super) fn check_ports(&mut self, switch: SwitchId) {
         let now = self.now_at(switch);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {
-            // It has no connections yet that could end.
+            // It has no connections yet that could time out.
             powered.switch.handle_timeout(now);
         }
     }
@@ -152,14 +152,14 @@ impl Net {
         }
     }
 
-    /// A switch's periodic tick.
+    /// Handles a switch's periodic tick.
     pub(super) fn tick_switch(&mut self, switch: SwitchId, life: u16) {
         if self.run_switch_tick(switch, life) {
             self.kernel.put_in(TICK, Due::Tick(switch, life));
         }
     }
 
-    /// A switch's tick, if it has not been restarted since. Returns whether it ticked. It checks its ports then.
+    /// Runs a switch's tick, including its port check, if the switch has not been restarted since. Returns whether it did.
     pub(super) fn run_switch_tick(&mut self, switch: SwitchId, life: u16) -> bool {
         let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];
@@ -173,7 +173,7 @@ impl Net {
         true
     }
 
-    /// Sends a switch's output, from its ports and to its controller.
+    /// Sends a switch's output: the frames of its ports, and its messages to the controller.
     pub(super) fn settle_switch(&mut self, switch: SwitchId) {
         let mut sent = std::mem::take(&mut self.sent);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {

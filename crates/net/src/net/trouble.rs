@@ -7,15 +7,15 @@ use std::time::Duration;
 /// The end of a connection that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostEnd {
-    /// The switch's. The controller does not notice.
+    /// The switch's end. The controller does not notice.
     OfSwitch,
-    /// The controller's. The switch notices when it sends something, as by TCP's reset.
+    /// The controller's end. The switch notices when it sends something, as by a reset in TCP.
     OfController,
 }
 
 impl Net {
-    /// Loses one end of a switch's connection without notifying the other: bytes in flight are lost, too, and so are bytes
-    /// that the controller sends from then on. A switch that has lost its end reconnects later.
+    /// Loses one end of a switch's connection without notifying the other: bytes in flight are lost, and so are bytes that the
+    /// controller sends from then on. A switch that has lost its end reconnects later.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -34,8 +34,8 @@ impl Net {
         Ok(())
     }
 
-    /// Limits the number of bytes that a switch reads per second from its control channel, like a busy switch; unlimited if
-    /// `None`.
+    /// Limits the number of bytes per second that a switch reads from its control channel, like a busy switch; `None` removes
+    /// the limit.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -49,8 +49,8 @@ impl Net {
         Ok(())
     }
 
-    /// Makes a switch's clock jump ahead, as after a suspend: for the switch, its peers were silent for that time. Not in a
-    /// network with an external controller ([`Net::connect_to`]), which follows real time.
+    /// Makes a switch's clock jump ahead, as after a suspend: to the switch, its peers seem to have been silent for that time.
+    /// Not possible in a network with an external controller ([`Net::connect_to`]), which follows real time.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -65,7 +65,7 @@ impl Net {
         self.jump_controller(by);
     }
 
-    /// The time by a switch's clock.
+    /// Returns the time of a switch's clock.
     pub(super) fn now_at(&self, switch: SwitchId) -> Duration {
         self.now() + self.nodes[switch.place()].ahead
     }

@@ -17,7 +17,7 @@ impl SwitchHandler for Hub {
     }
 }
 
-/// Floods like [`Hub`], but by its own messages.
+/// Floods every packet with its own packet-outs.
 struct Outspoken;
 
 impl SwitchHandler for Outspoken {
