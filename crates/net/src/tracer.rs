@@ -1,4 +1,4 @@
-//! Events of a network as text, a line each.
+//! Events of a network as text, one line per event.
 //!
 //! ```text
 //!     0.052310 h1         -> s1:1       ARP who has 10.0.0.2? tell 10.0.0.1

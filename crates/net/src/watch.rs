@@ -1,7 +1,7 @@
 //! Observation of the events in a network.
 //!
-//! Captures, the tracer, the hash over a whole run and the invariants of the simulation are all [`Watcher`]s, and can be
-//! added as needed. A network without watchers creates no events.
+//! Captures, the tracer, the hash over a whole run and the invariants of the simulation are all [`Watcher`]s, and can be added
+//! when needed. A network without watchers creates no events.
 
 use crate::{End, LinkId, SwitchId};
 use std::cell::RefCell;
@@ -14,11 +14,11 @@ pub trait Watcher {
     /// Handles an event that has just happened.
     ///
     /// # Errors
-    /// [`Violation`] if the event violates a rule. The network stops there.
+    /// [`Violation`] if the event violates a rule. The network then stops.
     fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation>;
 }
 
-/// The error of a rule that does not hold, such as an invariant.
+/// The violation of a rule, such as an invariant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Violation {
     rule: Option<&'static str>,
@@ -95,17 +95,17 @@ pub enum Event<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The link lost it by chance.
+    /// The link lost it at random.
     Drawn,
     /// The link is cut, or one of its ends is off.
     Cut,
-    /// More was sent than the link's bandwidth, and its queue was full.
+    /// More frames were sent than the link can transmit, and its queue was full.
     QueueFull,
     /// The switch at the end had not processed earlier frames yet.
     SwitchBusy,
 }
 
-/// Shares a watcher, so that its results can be read while it watches.
+/// Shares a watcher, so that its results can be read while it is in use.
 impl<W: Watcher + ?Sized> Watcher for Rc<RefCell<W>> {
     fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         self.borrow_mut().see(now, event)

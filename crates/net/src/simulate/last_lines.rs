@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-/// Keeps a limited number of the last lines written.
+/// A writer that keeps a limited number of lines, the last ones.
 pub(super) struct LastLines {
     lines: VecDeque<String>,
-    /// The bytes written so far of an incomplete line.
+    /// The bytes of the incomplete last line.
     begun: Vec<u8>,
     count: usize,
 }
@@ -21,7 +21,7 @@ impl LastLines {
         }
     }
 
-    /// The lines, oldest first.
+    /// Returns the lines, oldest first.
     pub fn lines(&self) -> Vec<String> {
         self.lines.iter().cloned().collect()
     }

@@ -1,17 +1,17 @@
 //! Reduction of failing runs.
 //!
-//! Faults and flows are drawn by their numbers, so each can be left out of a run. First comes a search for the smallest set
+//! Faults and flows are drawn by their numbers, so each can be left out of a run. The first step searches for the smallest set
 //! of faults with which the run still fails: none, then each alone, then each pair, and so on, up to a limit of runs; beyond
-//! it, faults are left out one by one. Then the flows are left out, all at once or one by one. A run that fails with another
-//! message has another failure, and does not count.
+//! it, faults are left out one by one. The second step leaves out the flows, all at once or one by one. A run that fails with
+//! another message has another failure, and does not count.
 
 use super::{Failure, Scenario, ScheduleItem, add_last_events, simulate_only};
 use std::collections::BTreeSet;
 
-/// The maximum number of runs in the search for the fewest faults: enough for all subsets of eight.
+/// The maximum number of runs in the search for the smallest set of faults: enough for all subsets of eight.
 const SEARCHED_RUNS: usize = 256;
 
-/// A failure from which no fault or flow can be left out.
+/// A failure whose remaining faults and flows are all necessary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimised {
     /// The remaining faults and flows. With [`Scenario::only`], the seed fails in the same way.
@@ -48,12 +48,12 @@ pub fn minimise(scenario: &Scenario, failure: &Failure) -> Minimised {
 
 struct Search<'a> {
     scenario: &'a Scenario,
-    /// The smallest failing set so far.
+    /// The smallest failing set so far, and its failure.
     least: Minimised,
 }
 
 impl Search<'_> {
-    /// Finds the fewest faults.
+    /// Finds the smallest set of faults.
     fn leave_out_faults(&mut self) {
         let (faults, flows): (Vec<_>, Vec<_>) = self
             .least
@@ -94,7 +94,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns `true` if it fails in the same way with these alone, which are then the smallest set so far.
+    /// Returns `true` if the run fails in the same way with only these items, which are then the smallest set so far.
     fn still_fails(&mut self, only: BTreeSet<ScheduleItem>) -> bool {
         self.least.runs += 1;
         let seed = self.least.failure.seed;

@@ -1,4 +1,4 @@
-//! Whole runs from one seed: a network, its faults, and the invariants that must hold anyway.
+//! Whole runs from one seed: a network, its faults, and the invariants that must hold despite them.
 //!
 //! **What.** [`simulate`] draws everything from a seed: a topology, links, the behaviour of switches and channels, a
 //! schedule of faults, and traffic. The run has these phases:
@@ -9,20 +9,20 @@
 //!             reservations are       that links no second
 //!             watched all along      connect     copy
 //! ```
-//! The first invariant that does not hold ends it with a [`Failure`], which contains the seed: the same seed fails again, in
-//! the same way and at the same time, and can be traced.
+//! The first invariant that does not hold ends the run with a [`Failure`], which contains the seed. This seed fails again in
+//! the same way and at the same time, and the run can be traced.
 //!
-//! **Swarms.** A run has a drawn subset of the kinds of faults: a few kinds reveal failures that many together hide.
+//! **Swarms.** A run has a drawn subset of the kinds of faults, because a few kinds reveal failures that many together hide.
 //!
-//! **Streams.** Each link, channel, switch, fault and flow has its own stream of draws, by the seed and its name: a change
+//! **Streams.** Each link, channel, switch, fault and flow has its own stream of draws, by the seed and its name, so a change
 //! to one does not change the draws of others.
 //!
-//! **Minimal failures.** [`minimise`] leaves out all faults and flows without which a failing run fails as well.
+//! **Minimal failures.** [`minimise`] leaves out all faults and flows that a failing run does not need in order to fail.
 //!
-//! **Why two runs.** The last events before a failure are recorded by a second run of the seed with a tracer. So the first
-//! run is faster without one, and a run that cannot be repeated is detected.
+//! **Why two runs.** The last events before a failure are recorded by a second run of the seed, with a tracer. So the first run
+//! is faster, and a run that cannot be repeated is detected.
 //!
-//! **Programs.** A [`Scenario`] has a function that creates them, so that this crate depends on none.
+//! **Programs.** A [`Scenario`] has a function that creates the programs, so this crate does not depend on any of them.
 
 mod faults;
 mod invariants;
@@ -60,7 +60,7 @@ pub struct Report {
     pub topology: String,
     /// The number of faults.
     pub faults: usize,
-    /// Its duration, by the network's clock.
+    /// The run's duration, by the network's clock.
     pub time: Duration,
     /// The hash of all events.
     pub digest: Digest,
@@ -79,7 +79,7 @@ pub struct Failure {
     pub sentence: &'static str,
     /// The observed violation.
     pub seen: String,
-    /// The faults and flows of the run, also later ones.
+    /// The faults and flows of the run, including later ones.
     pub items: BTreeSet<ScheduleItem>,
     /// The faults and the traffic so far.
     pub faults: Vec<String>,
@@ -122,7 +122,7 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Report, Box<Failure>> 
         .map_err(|failure| Box::new(add_last_events(scenario, only, *failure)))
 }
 
-/// Like [`simulate`], with watchers: `watch` is called with the network before time starts. The failure then has no last
+/// Like [`simulate`], with watchers: `watch` is called with the network before time starts. The failure then contains no last
 /// events.
 ///
 /// # Errors
@@ -138,7 +138,7 @@ pub fn simulate_watched(
     simulate_only(scenario, seed, scenario.only.as_ref(), watch)
 }
 
-/// Like [`simulate_watched`], with only these faults and flows, or with all.
+/// Like [`simulate_watched`], with all faults and flows or only these.
 fn simulate_only(
     scenario: &Scenario,
     seed: u64,

@@ -1,6 +1,6 @@
-//! Bugs to plant into a controller, to verify that runs find them.
+//! Bugs to plant into a controller, in order to verify that runs find them.
 //!
-//! **How.** Each is a [`Program`] added to the controller before the others: it hides messages from them, or acts in
+//! **How.** Each bug is a [`Program`] added to the controller before the others: it hides messages from them, or acts in
 //! addition to them. So no program contains a bug, and a bug can be planted into any set of programs.
 
 mod spoilt;
@@ -16,23 +16,23 @@ use urtica_controller::{Program, Stage, SwitchHandler, SwitchInfo};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlantedBug {
-    /// Programs are not notified that a port is down. They use a lastingly cut link until its probes are missed, 17.5
-    /// seconds later, and hosts stay unreachable for longer than the limit if the cut was late. Few seeds have such a cut.
+    /// Programs are not notified that a port is down. They use a link that is cut for good until its probes are missed, 17.5
+    /// seconds later. If the cut was late, hosts stay unreachable for longer than the limit. Few seeds have such a cut.
     IgnorePortDown,
-    /// Broadcast and multicast frames of hosts are output to all ports, instead of along the spanning tree: they circulate
-    /// in loops.
+    /// Broadcast and multicast frames of hosts are output to all ports instead of along the spanning tree, so they circulate in
+    /// loops.
     FloodEverywhere,
-    /// Senders are counted, each by a harmless entry without a time-out, which stays.
+    /// Senders are counted, each by a harmless entry without a time-out, which is never removed.
     ForgottenEntries,
-    /// Datagrams from one subnet to another, which have a demand, are dropped, and nobody is told.
+    /// Datagrams from one subnet to another, which have a demand, are dropped without notice.
     DropReserved,
-    /// Whoever claimed an address last, by an ARP reply or a neighbour advertisement, gets what is sent to it.
+    /// Packets for an address are sent to the host that claimed it last, by an ARP reply or a neighbour advertisement.
     BelieveReplies,
-    /// A host that requests many addresses is dropped for a minute, also if others have provoked it.
+    /// A host that requests many addresses is dropped for a minute, even if others have provoked it.
     BlameProvoked,
-    /// All hosts together have a budget of packets that are handled in a second.
+    /// All hosts together have one budget of packets that are handled per second.
     SharedBudget,
-    /// All hosts share a table, in which no port has a share. Packets to hosts for which it has no space are flooded.
+    /// All hosts share one table, in which ports have no shares. Packets to hosts for which it has no space are flooded.
     SharedTable,
 }
 
@@ -40,7 +40,7 @@ pub enum PlantedBug {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no bug '{name}' to plant; expected one of: {}", names().join(", "))]
 pub struct NoSuchBug {
-    /// The given name.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -80,7 +80,7 @@ impl PlantedBug {
         }
     }
 
-    /// Returns a line of description.
+    /// Returns a description of one line.
     pub fn about(self) -> &'static str {
         match self {
             Self::IgnorePortDown => "ports that go down are not reported: cut links stay in use",
@@ -131,7 +131,7 @@ impl Program for Plant {
         Box::new(Spoilt::new(self.bug, Arc::clone(&self.shared)))
     }
 
-    /// Before the services, to hide messages from them.
+    /// Before the services, in order to hide messages from them.
     fn stage(&self) -> Stage {
         Stage::Observe
     }

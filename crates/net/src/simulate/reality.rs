@@ -4,8 +4,8 @@ use crate::{End, HostId, LinkId, Net};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Returns the pairs of hosts of one VLAN, in both directions, that are connected by links that are not cut. All switches
-/// are on.
+/// Returns the pairs of hosts in one VLAN, in both directions, that are connected by links that are not cut. Expects all
+/// switches to be on.
 pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
     let mut islands = Islands::default();
     net.links().for_each(|link| islands.join(net, link));
@@ -70,7 +70,7 @@ impl Node {
     }
 }
 
-/// Each node's component, named by one of its nodes.
+/// The component of each node, named by one of its nodes.
 #[derive(Default)]
 struct Islands(BTreeMap<Node, Node>);
 

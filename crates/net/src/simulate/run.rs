@@ -24,7 +24,7 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(11);
 /// A run of a seed.
 pub(super) struct Run<'s> {
     scenario: &'s Scenario,
-    /// The only faults and flows to run, if not all.
+    /// The only faults and flows to run, if given.
     only: Option<&'s BTreeSet<ScheduleItem>>,
     seed: u64,
     topology: String,
@@ -35,7 +35,7 @@ pub(super) struct Run<'s> {
     reservations: Option<Check>,
     /// The drawn faults and flows.
     items: BTreeSet<ScheduleItem>,
-    /// What the invariants have to know of the faults.
+    /// The faults and flows, for the invariants.
     faced: Faced,
     /// The faults and traffic so far, as text.
     told: Vec<String>,
@@ -247,7 +247,7 @@ impl<'s> Run<'s> {
         self.told.push(format!("{:12.6} {what}", at.as_secs_f64()));
     }
 
-    /// Lets time pass, and checks the invariants at intervals.
+    /// Advances the time, and checks the invariants at intervals.
     fn pass(&mut self, time: Duration) -> Result<(), Box<Failure>> {
         let end = self.net.now() + time;
         while self.net.now() < end {
@@ -322,7 +322,7 @@ fn with_switch(
     Ok(())
 }
 
-/// Draws delay, jitter and bandwidth of the links.
+/// Draws the delay, jitter and bandwidth of the links.
 fn draw_links(plan: &mut Plan, seed: u64) {
     let is_narrow = Draw::of(seed, "bandwidth").below(4) == 0;
     for link in &mut plan.links {
@@ -337,7 +337,7 @@ fn draw_links(plan: &mut Plan, seed: u64) {
     }
 }
 
-/// Draws the protocol of hosts' pings, and the VLAN of each: in one run of four, some are in none and some in others.
+/// Draws the protocol of hosts' pings, and the VLAN of each host: in one run of four, some are in none and some in others.
 fn draw_hosts(net: &mut Net, scenario: &Scenario, seed: u64) {
     let over_ipv6 = Draw::of(seed, "ipv6").below(3) == 0;
     net.ping_over_ipv6(scenario.ipv6 && over_ipv6);
@@ -379,7 +379,7 @@ fn draw_config(versions: &[Version], seed: u64) -> NetConfig {
     }
 }
 
-/// All of these in one run of three, else one of them.
+/// Draws all of these in one run of three, otherwise one of them.
 fn draw_versions(versions: &[Version], draw: &mut Draw) -> Vec<Version> {
     match draw.below(3) {
         0 => versions.to_vec(),

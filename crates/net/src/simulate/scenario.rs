@@ -22,13 +22,13 @@ pub type Refused = Rc<dyn Fn(Ipv4Addr, Ipv4Addr) -> Option<String>>;
 
 /// The choices that a run draws from, and the invariants that must hold in it.
 pub struct Scenario {
-    /// One of these is drawn.
+    /// The topologies, one of which is drawn.
     pub topologies: Vec<TopologySpec>,
-    /// Adapts the plan made of a topology specification: the addresses of the hosts, for instance.
+    /// Adapts the plan made from a topology specification, for instance the hosts' addresses.
     pub arrange: Option<fn(&mut Plan)>,
-    /// Creates the controller, for each start.
+    /// Creates the controller and its programs for each start.
     pub programs: Box<dyn Fn() -> Programs>,
-    /// The versions of the switches: both, or one of them, is drawn.
+    /// The versions of the switches: all of them, or a single one, as drawn.
     pub versions: Vec<Version>,
     /// Whether hosts ping over IPv6 in some runs.
     pub ipv6: bool,
@@ -40,40 +40,40 @@ pub struct Scenario {
     pub only: Option<BTreeSet<ScheduleItem>>,
     /// The time during which faults occur.
     pub fault_time: Duration,
-    /// The number of pings and flows in that time.
+    /// The number of pings and flows during that time.
     pub flows: usize,
     /// The time after the last fault within which hosts reach each other again; also the maximum time of a frame in flight.
     pub restored_within: Duration,
-    /// Like `restored_within`, after faults that are reported at once, and after which nothing waits for a retry
+    /// Like `restored_within`, after faults that are reported at once and after which nothing waits for a retry
     /// ([`FaultKind::is_quick`]); `None` if the programs guarantee no shorter time.
     pub quickly_restored_within: Option<Duration>,
-    /// Whether the programs guarantee shortest paths, once entries installed earlier have expired.
+    /// Whether the programs guarantee shortest paths once earlier entries have expired.
     pub shortest_paths: bool,
     /// The frames that must never arrive at a host.
     pub denied: Option<Denied>,
-    /// The time after the last frame within which all state created for it is removed.
+    /// The time after the last frame in which all state created for it is removed.
     pub quiescent_after: Duration,
-    /// The maximum number of entries that a switch has left then.
+    /// The maximum number of entries that remain in a switch after that time.
     pub entries_when_quiescent: usize,
     /// Whether the programs guarantee that no frame ever loops, even with faults.
     pub never_loops: bool,
     /// The maximum number of copies of a frame that a host may receive while there are faults.
     pub copies: u32,
-    /// The packets of a host to hosts that do not exist which the programs flood; `None` if they guarantee nothing.
+    /// The rate at which the programs flood one host's packets to hosts that do not exist; `None` if they guarantee nothing.
     pub unknown_flood: Option<FloodBound>,
-    /// The requests of a host for unused addresses that the programs relay; `None` if they guarantee nothing.
+    /// The rate at which the programs relay one host's requests for unused addresses; `None` if they guarantee nothing.
     pub sweep: Option<FloodBound>,
     /// Whether the programs drop ARP and neighbour discovery messages that contradict their knowledge of hosts.
     pub drops_spoofed_replies: bool,
-    /// Whether hosts that are hostile may be unreachable: since they are blocked, or since what they made up has used up their
+    /// Whether hostile hosts may be unreachable, because they are blocked, or because their made-up hosts have used up their
     /// port's share.
     pub blocks_offenders: bool,
-    /// The time within which a host that is not known answers a ping while another host sweeps; `None` if the programs
-    /// guarantee nothing.
+    /// The time in which an unknown host answers a ping while another host sweeps; `None` if the programs guarantee nothing.
     pub resolved_within: Option<Duration>,
-    /// Whether the programs keep knowing the hosts at other ports, whatever hosts are made up at one.
+    /// Whether the programs keep knowing the hosts at other ports if hosts are made up at one.
     pub keeps_hosts: bool,
-    /// Tells why a flow with a demand was refused, for programs that reserve for datagrams; `None` for others.
+    /// Returns the reason why a flow with a demand was refused, for programs that reserve for datagrams; `None` for other
+    /// programs.
     pub refused: Option<Refused>,
     /// The maximum number of entries that a switch has during faults; `None` if the programs guarantee nothing.
     pub entries_at_most: Option<usize>,
@@ -82,9 +82,9 @@ pub struct Scenario {
 /// A bound on the packets of one host that are sent to all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloodBound {
-    /// The number of packets a second.
+    /// The number of packets per second.
     pub per_second: u32,
-    /// The number of packets at once.
+    /// The number of packets in a burst.
     pub burst: u32,
 }
 
@@ -112,12 +112,12 @@ impl Faults {
         kinds: Vec::new(),
     };
 
-    /// All accidents ([`FaultKind::ALL`]), up to eight faults.
+    /// Returns all accidents ([`FaultKind::ALL`]), with up to eight faults per run.
     pub fn all() -> Self {
         Self::of(FaultKind::ALL)
     }
 
-    /// These kinds, up to eight faults.
+    /// Returns these kinds, with up to eight faults per run.
     pub fn of(kinds: &[FaultKind]) -> Self {
         Self {
             most: 8,
@@ -133,8 +133,8 @@ impl Faults {
 }
 
 impl Scenario {
-    /// Creates a scenario of small trees, with all faults except moves of hosts, for programs that may not work with loops:
-    /// when the network is quiescent, a switch has only its table-miss entry.
+    /// Creates a scenario of small trees, with all faults except moves of hosts, for programs that may not support loops. When
+    /// the network is quiescent, a switch has only its table-miss entry.
     ///
     /// Hosts do not move, since a learning switch does not follow a host that moves while there is no controller: the
     /// controllers before and after have both seen it in one place only, and its old entries stay as long as they are used.
@@ -183,8 +183,8 @@ impl Scenario {
         }
     }
 
-    /// Creates a scenario of topologies with loops and moving hosts, for programs that support them. These may keep a flow's
-    /// entries for a minute after its last packet, and one entry of their own on each switch.
+    /// Creates a scenario of topologies with loops and moving hosts, for programs that support them. These programs may keep a
+    /// flow's entries for a minute after its last packet, and one entry of their own on each switch.
     pub fn on_loops(programs: impl Fn() -> Programs + 'static) -> Self {
         Self {
             topologies: vec![

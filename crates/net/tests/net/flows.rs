@@ -1,4 +1,4 @@
-//! Flows.
+//! Flows of datagrams and streams.
 
 use crate::support::{config, ms, net_with, plan};
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn datagrams_arrive_by_the_controllers_entries() {
     );
 }
 
-/// Creates two self-learning switches, with a lossy and narrow link between them.
+/// Creates two self-learning switches with a narrow and lossy link between them.
 fn narrow(loss: f64) -> Net {
     let mut plan = plan("linear,2");
     plan.links[0].properties = LinkProperties {

@@ -6,7 +6,7 @@ use urtica_net::{Net, NetConfig};
 use urtica_switch::FailMode;
 use urtica_topology::spec::LinkProperties;
 
-/// Creates two learning switches with such a link between them.
+/// Creates two learning switches whose link has these properties.
 fn two_switches(properties: LinkProperties) -> Net {
     let mut plan = plan("linear,2");
     plan.links[0].properties = properties;
@@ -37,7 +37,7 @@ fn limited_bandwidth_queues_and_then_drops_frames() {
     let (h1, h2) = (net.host("h1").unwrap(), net.host("h2").unwrap());
     net.ping(h1, h2).unwrap();
     let rtt = net.ping(h1, h2).unwrap().rtt_max;
-    // A request has 98 bytes and the trailer's 12, and a byte takes a microsecond.
+    // A request has 98 bytes plus the trailer's 12, and a byte needs a microsecond.
     let expected = Duration::from_micros(2 * 110) + 4 * NetConfig::default().switch_delay;
     assert_eq!(rtt, expected);
     let flood = urtica_net::Datagrams {
@@ -73,7 +73,7 @@ fn a_lossy_link_has_the_given_loss() {
     let ping = net.start_ping(h1, h2, 500).unwrap();
     net.run_for(Duration::from_secs(510));
     let report = net.ping_report(ping).unwrap();
-    // Both directions must succeed: 64 %.
+    // A ping succeeds if both directions do: 64 %.
     assert_eq!(report.sent, 500);
     assert!((270..370).contains(&report.received), "{report}");
 }

@@ -18,7 +18,7 @@ fn reach(net: &mut Net, a: &str, b: &str) -> bool {
         .all(|(from, to)| net.ping(from, to).unwrap().received == 1)
 }
 
-/// Moves a host, and lets its new place be noticed.
+/// Moves a host, and waits until its new port is noticed.
 fn move_host(net: &mut Net, host: &str, to: &str) -> PortNo {
     let (host, to) = (net.host(host).unwrap(), net.switch(to).unwrap());
     let port_no = net.move_host(host, to).unwrap();

@@ -1,4 +1,4 @@
-//! Programs replaced while the controller runs, on switches that carry traffic.
+//! Programs that are replaced while the controller runs, on switches that carry traffic.
 
 use crate::support::{config, ms, plan, settle};
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use urtica_wire::{Match, Message, PortNo, split_frame};
 /// The number of entries of each program in each switch.
 const ENTRIES: u16 = 25;
 
-/// A program with its own permanent entries: for UDP ports from `first` on, all of which are dropped.
+/// A program with its own permanent entries, which drop packets to the UDP ports from `first` on.
 #[derive(Clone, Copy)]
 struct Drops {
     first: u16,
@@ -33,7 +33,7 @@ impl Program for Drops {
 
 impl SwitchHandler for Drops {
     fn switch_up(&mut self, switch: &mut Switch) {
-        // Like programs that discard entries of an earlier run.
+        // Programs that discard entries of an earlier run do this, too.
         let _ = switch.delete(Match::any());
         if self.floods {
             let lowest = EntryOptions {
@@ -49,7 +49,7 @@ impl SwitchHandler for Drops {
     }
 }
 
-/// Counts the flow mods that arrive at each switch, and connections that close.
+/// Counts the flow mods that arrive at each switch, and closed connections.
 #[derive(Default)]
 struct Count {
     flow_mods: BTreeMap<SwitchId, usize>,
@@ -110,7 +110,7 @@ fn replace_one_of_four(switches: usize) {
     let count = Rc::new(RefCell::new(Count::default()));
     net.watch(Rc::clone(&count));
 
-    // Five of its entries are removed, and five others added.
+    // Five of its entries are removed, and five others are added.
     let changed: Arc<dyn Program> = Arc::new(Drops {
         first: 1005,
         floods: true,
@@ -170,9 +170,9 @@ fn bundled_programs_can_be_added_while_switches_are_connected() {
         let next = apps.next(names, &options).unwrap();
         let ids = net.set_programs(next.slots()).unwrap();
         apps = next.into_apps(&ids);
-        // Links and hosts are found in this time.
+        // Links and hosts are discovered during this time.
         net.run_for(Duration::from_secs(10));
-        // The first packets of unknown hosts may be lost.
+        // The first packets to unknown hosts may be lost.
         net.ping_all().unwrap();
         let report = net.ping_all().unwrap();
         assert!(report.is_complete(), "{names:?}: {report}");

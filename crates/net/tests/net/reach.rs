@@ -79,7 +79,7 @@ fn hosts_of_one_vlan_reach_each_other_and_no_others() {
     }
 }
 
-/// The types of the frames that leave a link.
+/// Records the types of the frames that leave a link.
 struct EtherTypes(LinkId, Rc<RefCell<Vec<u16>>>);
 
 impl Watcher for EtherTypes {

@@ -1,11 +1,11 @@
-//! Roles at switches of ours, in simulated time.
+//! Roles of controllers at our switches, in simulated time.
 
 use crate::support::{all_connected, config, ms, plan, settle};
 use urtica_controller::{Controller, Network, Role, SessionConfig};
 use urtica_net::Net;
 use urtica_wire::{AsyncConfig, Version};
 
-/// Creates two switches and two hosts, and a hub, which sees every packet, in this role.
+/// Creates two switches and two hosts, and a hub, which receives every packet, in this role.
 fn hub(version: Version, role: Role) -> Net {
     let mut config = config();
     config.switch.versions = vec![version];
@@ -83,7 +83,7 @@ fn a_secondary_receives_packet_ins_on_request() {
             let counters = network.counters(network.switches()[0]).unwrap();
             (counters.packet_ins.get(), counters.withheld.get())
         };
-        // A table-miss entry, which a secondary cannot add, is there.
+        // The switches have a table-miss entry, which a secondary cannot add.
         assert!(net.ping_all().unwrap().is_complete());
         change(&mut net, &network, Role::Secondary);
         let (packets, withheld) = heard();

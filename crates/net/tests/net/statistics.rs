@@ -14,7 +14,7 @@ use urtica_wire::{
 
 const COOKIE: u64 = 77;
 
-/// Creates one switch with two hosts, which have pinged each other, and its controller's view of it.
+/// Creates one switch with two hosts, which have pinged each other. Returns its controller's view of it, too.
 fn asked(version: Version) -> (Net, Network, DatapathId) {
     let mut config = config();
     config.switch.versions = vec![version];

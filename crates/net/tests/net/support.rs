@@ -15,7 +15,7 @@ pub fn plan(spec: &str) -> Plan {
     spec.plan().unwrap()
 }
 
-/// Returns small switches without machine code, whose set-up is slow in a test.
+/// Returns a configuration of small switches without machine code, whose set-up is slow in a test.
 pub fn config() -> NetConfig {
     let switch = SwitchConfig {
         forwarding: Forwarding::Plain,
@@ -34,7 +34,7 @@ pub fn learning_net(spec: &str) -> Net {
     Net::new(&plan(spec), config).unwrap()
 }
 
-/// Creates a network with a controller that runs the app of this name; its switches have connected.
+/// Creates a network with a controller that runs this app. Its switches have connected.
 pub fn net_with(spec: &str, app: &str) -> Net {
     let mut net = Net::new(&plan(spec), config()).unwrap();
     let controller = urtica_apps::add_by_name(Controller::new(), app).unwrap();
@@ -43,7 +43,7 @@ pub fn net_with(spec: &str, app: &str) -> Net {
     net
 }
 
-/// Lets time pass until the controller knows all switches, and they have received its initial messages; returns `true` if
+/// Advances the time until the controller knows all switches, and they have received its initial messages. Returns `true` if
 /// that happened within `bound`.
 pub fn settle(net: &mut Net, bound: Duration) -> bool {
     let are_connected = net.run_until(|net| all_connected(net), bound);

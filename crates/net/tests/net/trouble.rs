@@ -1,4 +1,4 @@
-//! Faults of channels, clocks and tables take effect.
+//! Faults of channels, clocks and tables have their effects.
 
 use crate::support::{ms, net_with};
 use urtica_net::{LostEnd, Net};
@@ -47,7 +47,7 @@ fn a_switch_notices_a_half_open_connection_when_it_sends() {
     let s1 = net.switch("s1").unwrap();
     net.lose_end(s1, LostEnd::OfController).unwrap();
     assert_eq!(net.connections(), (2, 1));
-    // A frame is sent to the controller, whose end of the connection is lost.
+    // A frame is sent to the controller, which has lost its end of the connection.
     assert!(!pings(&mut net, "h1", "h2"));
     net.run_for(ms(2_000));
     assert_eq!(net.connections(), (2, 2));
@@ -93,7 +93,7 @@ fn tables_are_full_and_flow_mods_refused() {
         pings(&mut net, "h1", "h2");
         assert_eq!(entries(&mut net), 1, "nothing can be added");
         allow(net.switch_mut(s1).unwrap().unwrap());
-        // A program that finds a table full adds nothing for a second.
+        // A program that finds a table full adds no entries for a second.
         net.run_for(ms(1_000));
         assert!(pings(&mut net, "h1", "h2"));
         assert!(entries(&mut net) > 1);

@@ -1,4 +1,4 @@
-//! Hostile hosts: programs with their bounds hold, and without one of them its violation is found.
+//! Hostile hosts: the programs keep their bounds, and a violation is found if a program is missing.
 
 use crate::planted::first_failure;
 use urtica_apps::{FloodLimit, Options, Routing, RoutingConfig};
@@ -16,7 +16,7 @@ const SWEEP: FloodBound = FloodBound {
     burst: 40,
 };
 
-/// The maximum number of flows that a port starts, and of other entries: of a few pings, and permanent entries.
+/// The maximum number of flows that a port starts, and of other entries: those of a few pings, and permanent ones.
 const FLOWS_PER_PORT: usize = 1_024;
 const OTHER_ENTRIES: usize = 100;
 
@@ -26,7 +26,7 @@ pub fn options() -> Options {
     options
 }
 
-/// A few faults of these kinds.
+/// Returns a few faults of these kinds.
 pub fn faults(kinds: &[FaultKind]) -> Faults {
     let most = if kinds.len() == 1 { 1 } else { 3 };
     Faults {
@@ -35,7 +35,7 @@ pub fn faults(kinds: &[FaultKind]) -> Faults {
     }
 }
 
-/// The learning switch, which promises only the first bound.
+/// Returns a scenario of the learning switch, which guarantees only the first bound.
 fn l2(options: Options) -> Scenario {
     let programs = move || Programs {
         controller: urtica_apps::add_all(Controller::new(), &["l2"], &options).unwrap(),
@@ -53,14 +53,14 @@ fn l2(options: Options) -> Scenario {
     }
 }
 
-/// Routing with this controller, which promises all bounds.
+/// Returns a scenario of routing with this controller, which guarantees all bounds.
 fn routed(controller: impl Fn() -> Controller + 'static, kinds: &[FaultKind]) -> Scenario {
     let scenario = Scenario::on_loops(move || Programs {
         controller: controller(),
         reservations: None,
     });
     Scenario {
-        // Each fault may be another host's.
+        // Each fault may have another hostile host.
         entries_at_most: Some(faults(kinds).most * FLOWS_PER_PORT + OTHER_ENTRIES),
         faults: faults(kinds),
         unknown_flood: Some(UNKNOWN_FLOOD),
@@ -78,7 +78,7 @@ fn routing(options: Options, kinds: &[FaultKind]) -> Scenario {
     routed(controller, kinds)
 }
 
-/// Routing without the neighbour proxy.
+/// Returns a scenario of routing without the neighbour proxy.
 pub fn unprotected(kinds: &[FaultKind]) -> Scenario {
     let controller = || {
         let discovery = Discovery::new(DiscoveryConfig {
@@ -113,7 +113,7 @@ fn routing_holds_against_hostile_hosts_and_full_tables() {
     hold(&routing(options(), &kinds), 0..10);
 }
 
-/// Checks that a violation is found by the invariant whose sentence starts like this, and repeats by its seed.
+/// Checks that the invariant whose sentence starts with `sentence` finds a violation, which repeats with its seed.
 fn is_found(scenario: &Scenario, sentence: &str) {
     let failure = first_failure(scenario);
     assert!(failure.sentence.starts_with(sentence), "{failure}");

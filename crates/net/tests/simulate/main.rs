@@ -1,4 +1,4 @@
-//! Runs drawn from seeds: they hold, they repeat, and they find bugs.
+//! Runs drawn from seeds: invariants hold, runs can be repeated, and bugs are found.
 
 mod hostile;
 mod minimise;

@@ -5,7 +5,8 @@ use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchI
 use urtica_net::simulate::{FaultKind, Faults, PlantedBug, Programs, Scenario, minimise, simulate};
 use urtica_wire::{Match, PacketIn, PortNo};
 
-/// Returns the numbers of faults and flows left of the first seed that fails. It fails with these in the same way each time.
+/// Returns the numbers of necessary faults and flows of the first seed that fails. With these, it fails in the same way each
+/// time.
 fn least(mut scenario: Scenario) -> (usize, usize) {
     let failure = (0..100).find_map(|seed| simulate(&scenario, seed).err());
     let failure = failure.expect("a bug is found within a hundred seeds");

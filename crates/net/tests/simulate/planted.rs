@@ -1,4 +1,4 @@
-//! Programs with a bug, each found by the invariant for it.
+//! Programs with a bug, each found by its invariant.
 
 use std::time::Duration;
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
@@ -20,7 +20,7 @@ fn programs<H: SwitchHandler + 'static>(handler: fn() -> H) -> impl Fn() -> Prog
     }
 }
 
-/// Routing, with or without a planted bug.
+/// Returns a scenario of routing, with or without a planted bug.
 pub fn routing(bug: Option<PlantedBug>) -> Scenario {
     let mut options = urtica_apps::Options::default();
     options.discovery.secret = Some([0; 32]);
@@ -44,8 +44,8 @@ pub fn routing(bug: Option<PlantedBug>) -> Scenario {
     }
 }
 
-/// Checks that the bug is found by the invariant whose sentence starts with `sentence`, that its seed repeats the failure
-/// exactly, and that the seed passes without the bug.
+/// Checks that the invariant whose sentence starts with `sentence` finds the bug, that the seed repeats the failure exactly,
+/// and that the seed passes without the bug.
 fn is_found(bug: PlantedBug, sentence: &str) {
     let spoilt = routing(Some(bug));
     let failure = first_failure(&spoilt);
@@ -78,7 +78,7 @@ fn finds_entries_without_a_time_out() {
     is_found(PlantedBug::ForgottenEntries, "nothing is left over");
 }
 
-/// Floods everything, on any topology.
+/// Floods every packet, on any topology.
 struct Hub;
 
 impl SwitchHandler for Hub {
@@ -127,7 +127,7 @@ fn finds_leftover_entries() {
     assert!(failure.seen.contains("expected at most 1"), "{failure}");
 }
 
-/// Floods the first packet, and then drops all.
+/// Floods the first packet, and then drops all others.
 #[derive(Default)]
 struct Forgetful(u32);
 

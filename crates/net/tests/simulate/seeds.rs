@@ -1,4 +1,4 @@
-//! Bundled programs, over many seeds.
+//! The bundled programs, over many seeds.
 
 use urtica_controller::Controller;
 use urtica_net::simulate::{FaultKind, Faults, Programs, Report, Scenario, simulate};
@@ -23,7 +23,7 @@ fn a_learning_switch_survives_on_trees() {
 
 #[test]
 fn a_learning_switch_follows_hosts_that_move() {
-    // After a reconnect it has forgotten the host's place: a host that moves then is a new host, whose old entries stay.
+    // After a reconnect, the location of a host is forgotten: a host that has moved is then a new host, whose old entries stay.
     let kept = [
         FaultKind::HostMove,
         FaultKind::Cut,
@@ -35,7 +35,7 @@ fn a_learning_switch_follows_hosts_that_move() {
     ];
     let mut scenario = Scenario::on_trees(programs("l2"));
     scenario.faults = Faults::of(&kept);
-    // Entries towards a host's old port are found invalid only when it sends, and then its neighbours resolve it again.
+    // Entries towards a host's old port are found invalid only when the host sends; then its neighbours resolve it again.
     scenario.quickly_restored_within = None;
     (3_000..3_050).for_each(|seed| drop(run(&scenario, seed)));
 }

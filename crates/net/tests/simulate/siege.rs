@@ -1,5 +1,5 @@
-//! Hostile hosts that harm others by way of the programs: bundled programs hold, and planted bugs are found within the seeds that
-//! `tools/simulate` runs.
+//! Hostile hosts that harm others by way of the programs: the bundled programs prevent this, and planted bugs are found within
+//! the seeds that `tools/simulate` runs.
 
 use crate::hostile::{faults, options, unprotected};
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use urtica_topology::spec::{Plan, TopologySpec};
 /// The seeds of hostile hosts.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=51;
 
-/// Three subnets of hosts, and one of absent addresses.
+/// Three subnets of hosts, and one of absent addresses, as a configuration.
 const SUBNETS: &str = r#"proxy_arp = true
 
 [[interface]]
@@ -45,7 +45,7 @@ fn put_into_subnets(plan: &mut Plan) {
     }
 }
 
-/// A scenario with these kinds of faults, in which everything is promised.
+/// Returns a scenario with these kinds of faults, in which the programs guarantee everything.
 fn siege(controller: impl Fn() -> Controller + 'static, kinds: &[FaultKind]) -> Scenario {
     let scenario = Scenario::on_loops(move || Programs {
         controller: controller(),
@@ -56,7 +56,7 @@ fn siege(controller: impl Fn() -> Controller + 'static, kinds: &[FaultKind]) -> 
         drops_spoofed_replies: true,
         resolved_within: Some(Duration::from_millis(1_500)),
         keeps_hosts: true,
-        // Those of routing and security.
+        // The entries of routing and security.
         entries_when_quiescent: scenario.entries_when_quiescent + 12,
         ..scenario
     }
@@ -69,7 +69,7 @@ fn planted(controller: Controller, bug: Option<PlantedBug>) -> Controller {
     }
 }
 
-/// Programs by name.
+/// Returns a scenario of the programs with these names.
 fn named(apps: &'static [&'static str], kinds: &[FaultKind], bug: Option<PlantedBug>) -> Scenario {
     let controller = move || {
         let controller = planted(Controller::new(), bug);
@@ -85,12 +85,12 @@ fn routing(kinds: &[FaultKind], bug: Option<PlantedBug>) -> Scenario {
     named(&["discovery", "hosts", "routing"], kinds, bug)
 }
 
-/// How subnets are routed.
+/// The way in which subnets are routed.
 #[derive(Clone, Copy)]
 struct Between {
     bug: Option<PlantedBug>,
     best_effort: bool,
-    /// Whether forged replies are dropped, as `routing` has it.
+    /// Whether forged replies are dropped, as by `routing`.
     is_guarded: bool,
 }
 
@@ -100,7 +100,7 @@ const BETWEEN: Between = Between {
     is_guarded: true,
 };
 
-/// Routing between subnets, and reservations for datagrams.
+/// Returns a scenario of routing between subnets, and reservations for datagrams.
 fn subnets(kinds: &[FaultKind], between: Between) -> Scenario {
     let running: Rc<RefCell<Option<Bandwidth>>> = Rc::default();
     let refused: Refused = {
@@ -146,13 +146,13 @@ fn subnets(kinds: &[FaultKind], between: Between) -> Scenario {
         vlans: false,
         refused: Some(refused),
         blocks_offenders: true,
-        // Between subnets, the first packets of a flow may take another path.
+        // Between subnets, the first packets of a flow may follow another path.
         shortest_paths: false,
         ..scenario
     }
 }
 
-/// Routing with space for few hosts, of which one port may have most.
+/// Returns a scenario of routing with space for few hosts, most of which one port may use.
 fn cramped(kinds: &[FaultKind]) -> Scenario {
     let controller = || {
         let discovery = Discovery::new(options().discovery);
@@ -173,7 +173,7 @@ fn cramped(kinds: &[FaultKind]) -> Scenario {
     siege(controller, kinds)
 }
 
-/// The scenario in small networks, which are simulated faster.
+/// Returns the scenario in small networks, which are simulated faster.
 fn on_rings(scenario: Scenario) -> Scenario {
     Scenario {
         topologies: vec![TopologySpec::Ring { switches: 5 }],
@@ -189,8 +189,8 @@ fn hold(scenario: &Scenario, seeds: std::ops::RangeInclusive<u64>) {
     }
 }
 
-/// Checks that a violation is found by the invariant whose sentence starts like this, that it repeats by its seed, and that the
-/// seed holds without the bug.
+/// Checks that the invariant whose sentence starts with `sentence` finds a violation, that it repeats with its seed, and that
+/// the invariants hold for the seed without the bug.
 fn is_found(spoilt: &Scenario, sentence: &str, sound: &Scenario) {
     let failures = SEEDS.filter_map(|seed| simulate(spoilt, seed).err());
     let failure: Box<Failure> = failures.into_iter().next().expect("a seed fails");

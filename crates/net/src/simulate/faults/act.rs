@@ -29,7 +29,7 @@ pub(in crate::simulate) enum Act {
     /// Limits the number of further entries, or removes the limit.
     LeaveRoom(SwitchId, Option<u32>),
     RefuseFlowMods(SwitchId, bool),
-    /// The switch's, or the controller's.
+    /// The switch's clock, or the controller's if `None`.
     JumpClock(Option<SwitchId>, Duration),
     Break(SwitchId),
     Stall(SwitchId, Duration),
@@ -40,32 +40,32 @@ pub(in crate::simulate) enum Act {
     SendToNobody(HostId, Range<u32>),
     /// The host requests the unused addresses with these numbers.
     Sweep(HostId, Range<u32>),
-    /// The first host sends packets to the second, from addresses with these numbers.
+    /// The first host sends packets to the second, with source addresses that have these numbers.
     MakeUpSenders(HostId, HostId, Range<u32>),
     SpoofReply {
         liar: HostId,
         victim: HostId,
         owner: HostId,
     },
-    /// The first host claims an address; the owner itself does so to announce it.
+    /// The first host claims an address; if it is the owner, it announces the address.
     Forge {
         liar: HostId,
         victim: HostId,
         owner: HostId,
         form: Forgery,
     },
-    /// The first host pings the second, from IP addresses with these numbers.
+    /// The first host pings the second, with source IP addresses that have these numbers.
     Provoke(HostId, HostId, Range<u32>),
-    /// The host pings the addresses with these numbers, which nobody has.
+    /// The host pings the addresses with these numbers, which no host has.
     PingNobody(HostId, Range<u32>),
-    /// The first host pings the second, which is to be resolved.
+    /// The first host pings the second, whose address must be resolved first.
     Resolve(HostId, HostId),
-    /// Hosts with these numbers appear at the first host's port, and send something to the second.
+    /// Hosts with these numbers appear at the first host's port, and send packets to the second.
     Crowd(HostId, HostId, Range<u32>),
 }
 
 impl Act {
-    /// Returns the host that does what a network may block.
+    /// Returns the host whose action a network may block.
     pub fn offender(&self) -> Option<HostId> {
         match *self {
             Self::Forge { liar, owner, .. } => (liar != owner).then_some(liar),
@@ -80,7 +80,7 @@ impl Act {
         }
     }
 
-    /// Returns the host whose address another one claims.
+    /// Returns the host whose address is claimed by another.
     pub fn defender(&self) -> Option<HostId> {
         match *self {
             Self::Forge { owner, .. } | Self::SpoofReply { owner, .. } => Some(owner),

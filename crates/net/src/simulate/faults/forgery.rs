@@ -1,4 +1,4 @@
-//! Claims to the address of another host, in each form that hosts believe.
+//! Claims to the address of another host, in each form that hosts accept.
 
 use super::tagged::send_tagged;
 use crate::{Draw, HostId, Net, NetError};
@@ -27,8 +27,8 @@ pub(in crate::simulate) enum Forgery {
 }
 
 impl Forgery {
-    /// Draws a form that this network's hosts believe and its programs can recognise: OpenFlow 1.0 cannot match neighbour
-    /// discovery, so there an advertisement to one host follows the entries of its flow.
+    /// Draws a form that this network's hosts accept and its programs can recognise. OpenFlow 1.0 cannot match neighbour
+    /// discovery, so an advertisement to one host follows the entries of its flow there.
     pub fn draw(draw: &mut Draw, net: &Net) -> Self {
         let forms: &[Self] = match (net.pings_use_ipv6(), net.speaks(Version::Of13)) {
             (false, _) => &[Self::Reply, Self::Broadcast],
@@ -123,7 +123,7 @@ impl Forgery {
             ..Ipv6::new(src, dst, ip_proto::ICMPV6)
         };
         send_tagged(net, liar, dst_mac, mac, ether_type::IPV6, |frame| {
-            // It is short enough.
+            // Cannot fail: the message is short.
             let _ = ip.write(frame, &icmp);
         })
     }

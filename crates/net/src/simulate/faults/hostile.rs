@@ -14,13 +14,13 @@ const FIRST_MAC: u64 = 0x0200_9900_0000;
 /// The first made-up IPv4 address.
 const FIRST_IPV4: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 0);
 
-/// The first address that hosts ping although nobody has it: in networks with subnets, one of these contains it.
+/// The first address that hosts ping although no host has it. In networks with subnets, one of them contains it.
 const FIRST_ABSENT: Ipv4Addr = Ipv4Addr::new(10, 16, 0, 1);
 
 /// The type of frames without a protocol (IEEE 802's local experimental Ethertype 1).
 const EXPERIMENTAL: u16 = 0x88b5;
 
-/// Sends the frames of a hostile act; nothing for others.
+/// Sends the frames of a hostile act; does nothing for other acts.
 pub(in crate::simulate) fn send(net: &mut Net, act: &Act) -> Result<(), NetError> {
     match *act {
         Act::SendToNobody(host, ref numbers) => {
@@ -80,7 +80,7 @@ pub(in crate::simulate) fn send(net: &mut Net, act: &Act) -> Result<(), NetError
     Ok(())
 }
 
-/// Pings a host from addresses that nobody has.
+/// Pings a host with source addresses that no host has.
 fn provoke(net: &mut Net, host: HostId, to: HostId, numbers: Range<u32>) -> Result<(), NetError> {
     let (src, _) = net.host_addresses(host)?;
     let (dst, dst_ipv4) = net.host_addresses(to)?;
@@ -94,15 +94,15 @@ fn provoke(net: &mut Net, host: HostId, to: HostId, numbers: Range<u32>) -> Resu
     for number in numbers {
         let ip = Ipv4::new(made_up_ipv4(number), dst_ipv4, ip_proto::ICMPV4);
         send_tagged(net, host, dst, src, ether_type::IPV4, |frame| {
-            // It is short enough.
+            // Cannot fail: the message is short.
             let _ = ip.write(frame, &icmp);
         })?;
     }
     Ok(())
 }
 
-/// Sends something from made-up hosts to a host. Every other one has an address, too, and tells it by an ARP reply about which
-/// its receiver has not asked.
+/// Sends packets from made-up hosts to a host. Every other made-up host has an IP address, too, and announces it by an
+/// unsolicited ARP reply.
 fn crowd(net: &mut Net, host: HostId, to: HostId, numbers: Range<u32>) -> Result<(), NetError> {
     let (dst, _) = net.host_addresses(to)?;
     for number in numbers {

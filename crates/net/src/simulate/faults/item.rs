@@ -1,4 +1,4 @@
-//! The items of a run, which can be left out of it.
+//! The items of a run, each of which can be left out.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,9 +7,9 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ScheduleItem {
-    /// The fault of this number.
+    /// The fault with this number.
     Fault(usize),
-    /// The flow of this number.
+    /// The flow with this number.
     Flow(usize),
 }
 
@@ -17,7 +17,7 @@ pub enum ScheduleItem {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a fault or flow of a run; expected for example fault-0 or flow-3")]
 pub struct NoSuchItem {
-    /// The text that was given.
+    /// The invalid text.
     pub text: String,
 }
 

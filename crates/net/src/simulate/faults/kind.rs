@@ -39,9 +39,9 @@ pub enum FaultKind {
     Refusal,
     /// The clock of a switch or of the controller jumps ahead.
     ClockJump,
-    /// A host moves to another switch, while its old port keeps carrier. It announces itself.
+    /// A host moves to another switch while its old port keeps carrier. The host announces itself.
     SilentMove,
-    /// Another switch with a switch's datapath id connects, repeatedly.
+    /// Another switch with the datapath id of one of the network's connects, repeatedly.
     DuplicateId,
     /// A peer connects to the controller that does not speak OpenFlow, or disconnects in the middle of a message.
     MalformedPeer,
@@ -55,26 +55,26 @@ pub enum FaultKind {
     MadeUpSenders,
     /// A host sends another ARP replies with a third one's address.
     SpoofedReplies,
-    /// A host claims the address of another, by ARP replies or neighbour advertisements, to one host or to all.
+    /// A host claims another's address, by ARP replies or neighbour advertisements, to one host or to all.
     ForgedNeighbours,
-    /// A host pings another with hundreds of made-up senders, so that the other requests their addresses.
+    /// A host pings another with hundreds of made-up source addresses, so that the other requests them.
     Provocation,
-    /// A host pings thousands of addresses that nobody has, while another host pings one that is not known yet.
+    /// A host pings thousands of addresses that no host has, while another host pings one that is not known yet.
     ContendedSweep,
-    /// Thousands of made-up hosts appear at one port, and then a host elsewhere.
+    /// Thousands of made-up hosts appear at one port, and then a new host elsewhere.
     CrowdedPort,
 }
 
-/// There is no kind of fault with this name.
+/// The error for an unknown name of a kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kind of fault '{name}'; expected one of: {}", names().join(", "))]
 pub struct NoSuchKind {
-    /// The name that was given.
+    /// The unknown name.
     pub name: String,
 }
 
 impl FaultKind {
-    /// All accidents, without [`FaultKind::HOSTILE`].
+    /// All accidents, that is, all kinds except [`FaultKind::HOSTILE`].
     pub const ALL: &[Self] = &[
         Self::Cut,
         Self::LastingCut,
@@ -98,8 +98,8 @@ impl FaultKind {
         Self::SecondController,
     ];
 
-    /// The kinds in which a host is hostile. They are separate, since some programs do not protect hosts from each other, and
-    /// runs take longer.
+    /// The kinds in which a host is hostile. They are separate because some programs do not protect hosts from each other, and
+    /// because these runs take longer.
     pub const HOSTILE: &[Self] = &[
         Self::UnknownFlood,
         Self::Sweep,
@@ -115,18 +115,18 @@ impl FaultKind {
         Self::ALL.iter().chain(Self::HOSTILE).copied()
     }
 
-    /// Whether this is an accident, which may interrupt hosts' traffic while it lasts.
+    /// Returns `true` if this is an accident, which may interrupt hosts' traffic while it lasts.
     pub(in crate::simulate) fn is_accident(self) -> bool {
         !Self::HOSTILE.contains(&self)
     }
 
-    /// Whether a host appears that the programs do not know.
+    /// Returns `true` if a host appears that the programs do not know.
     pub(super) fn has_newcomer(self) -> bool {
         matches!(self, Self::ContendedSweep | Self::CrowdedPort)
     }
 
-    /// Returns `true` if the network is notified when the fault is over, so that it can recover at once. After others,
-    /// switches back off before they reconnect, or a time-out has to pass.
+    /// Returns `true` if the network is notified of the fault's end, so that it can recover at once. After other faults,
+    /// switches back off before they reconnect, or a time-out has to expire.
     pub fn is_quick(self) -> bool {
         matches!(
             self,
@@ -140,7 +140,7 @@ impl FaultKind {
         )
     }
 
-    /// Its name on the command line, which also seeds its draws.
+    /// Returns the name on the command line, which also seeds its draws.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cut => "cut",

@@ -15,7 +15,7 @@ pub fn malformed_input(seed: u64) -> Vec<u8> {
     bytes(&mut Draw::new(seed))
 }
 
-/// Returns bytes that start like one of several peers' input.
+/// Returns input that starts like that of one of several kinds of peers.
 pub(super) fn bytes(draw: &mut Draw) -> Vec<u8> {
     let version = [1, 4][draw.place(2)];
     let hello = [version, 0, 0, 8, 0, 0, 0, 1];
@@ -24,11 +24,11 @@ pub(super) fn bytes(draw: &mut Draw) -> Vec<u8> {
         // Mininet's check for a controller.
         1 => b"echo A\n".to_vec(),
         2 => b"GET / HTTP/1.1\r\nHost: controller\r\n\r\n".to_vec(),
-        // A version that never existed, and a hello with nothing after its length.
+        // A version that does not exist, and a hello that ends after some of its bytes.
         3 => vec![0x7f, 0, 0, 8, 0, 0, 0, 1],
         4 => hello[..draw.within(1..=8) as usize].to_vec(),
         5 => [&hello[..], &noise(draw)].concat(),
-        // A features reply with a wrong length.
+        // A features reply with an invalid length.
         _ => {
             let length = draw.below(2 * FEATURES_REPLY_BYTES) as u8;
             let header = [version, FEATURES_REPLY, 0, length, 0, 0, 0, 2];

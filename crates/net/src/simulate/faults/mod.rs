@@ -1,7 +1,7 @@
 //! The faults and the traffic of a run, drawn in advance.
 //!
-//! Each fault and each flow is drawn from a stream of its own, by its number. So one of them can be left out without
-//! changing the others.
+//! Each fault and each flow is drawn from its own stream, by its number. So one of them can be left out without changing the
+//! others.
 
 mod act;
 mod forgery;
@@ -30,14 +30,14 @@ pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(20);
 /// The longest time that a switch needs to connect to a running controller: the longest back-off, and the handshake.
 const LONGEST_RETURN: Duration = Duration::from_secs(11);
 
-/// The number of batches in which a hostile host sends its packets, and the interval.
+/// The number of batches in which a hostile host sends its packets, and their interval.
 const BATCHES: u32 = 10;
 const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The time after which programs know a host that has announced itself.
 const KNOWN_AFTER: Duration = Duration::from_millis(300);
 
-/// An action at a time.
+/// An action and its time.
 pub(super) struct Happening {
     pub at: Duration,
     pub item: ScheduleItem,
@@ -49,11 +49,11 @@ pub(super) struct Schedule {
     pub happenings: Vec<Happening>,
     /// The faults, with their kinds, and the flows.
     pub items: BTreeMap<ScheduleItem, Option<FaultKind>>,
-    /// The links that stay cut, each by a fault.
+    /// The links that stay cut, each by one fault.
     pub lasting: Vec<(ScheduleItem, LinkId)>,
-    /// When all faults are over.
+    /// The time when all faults are over.
     pub end: Duration,
-    /// The fault with which an unknown host appears: only one, since its link is cut for that.
+    /// The fault in which an unknown host appears: only one, since the host's link is cut for it.
     newcomer: Option<ScheduleItem>,
 }
 
@@ -104,8 +104,8 @@ impl Schedule {
         schedule
     }
 
-    /// Hosts that have moved silently announce themselves again when all switches are back: an earlier controller's entries
-    /// may forward their packets, so that their new places are not learnt.
+    /// Makes hosts that have moved silently announce themselves again when all switches are back: entries of an earlier
+    /// controller may forward their packets, so that their new locations are not learnt.
     fn announce_moved_hosts(&mut self) {
         let happenings = self.happenings.iter();
         let moved: Vec<_> = happenings
@@ -126,7 +126,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the hosts that do what a network may block.
+    /// Returns the hosts whose actions a network may block.
     pub fn offenders(&self) -> BTreeSet<HostId> {
         let happenings = self.happenings.iter();
         happenings
@@ -134,8 +134,8 @@ impl Schedule {
             .collect()
     }
 
-    /// Leaves out claims to the addresses of hosts that are hostile in other faults: if they are blocked for that, they do not
-    /// defend their addresses.
+    /// Leaves out claims to the addresses of hosts that are hostile in other faults: a host that is blocked for that does not
+    /// defend its addresses.
     pub fn spare_blocked(&mut self) {
         let offenders = self.offenders();
         self.happenings.retain(|happening| {
@@ -144,13 +144,13 @@ impl Schedule {
         });
     }
 
-    /// Whether any fault interrupts hosts' traffic.
+    /// Returns `true` if any fault interrupts hosts' traffic.
     pub fn has_accidents(&self) -> bool {
         let mut kinds = self.items.values().flatten();
         kinds.any(|kind| kind.is_accident() && *kind != FaultKind::FullTable)
     }
 
-    /// Keeps only these. The end stays unchanged: later draws must not depend on the items left out.
+    /// Keeps only these items. The end stays unchanged: later draws must not depend on the items left out.
     pub fn keep(&mut self, only: &BTreeSet<ScheduleItem>) {
         self.items.retain(|item, _| only.contains(item));
         self.happenings
@@ -159,20 +159,20 @@ impl Schedule {
     }
 }
 
-/// The kinds of faults of a run, each included by a coin toss. Few kinds reveal what many together hide.
+/// Returns the kinds of faults of a run, each included by a coin toss. A few kinds reveal failures that many together hide.
 fn swarm(seed: u64, kinds: &[FaultKind]) -> Vec<FaultKind> {
     let has = |kind: &&FaultKind| Draw::of(seed, &format!("has {kind}")).below(2) == 0;
     kinds.iter().filter(has).copied().collect()
 }
 
-/// The kind of a fault: the one that draws highest, so that a new kind takes over some faults and changes no others.
+/// Returns the kind of a fault: the one that draws highest, so that a new kind replaces some faults and changes no others.
 fn kind_of(seed: u64, number: usize, kinds: &[FaultKind]) -> Option<FaultKind> {
     let height = |kind: &&FaultKind| Draw::of(seed, &format!("fault {number} as {kind}")).number();
     kinds.iter().max_by_key(height).copied()
 }
 
-/// The host that appears in faults with an unknown host. No other host claims its address: while its link is cut, it does not
-/// defend it.
+/// Returns the host that appears in faults with an unknown host. No other host claims its address: while its link is cut, it
+/// cannot defend it.
 fn draw_newcomer(net: &Net, seed: u64) -> HostId {
     let mut draw = Draw::of(seed, "newcomer");
     HostId(draw.below(net.hosts().len() as u64) as u32)
@@ -321,7 +321,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Several of these, each for a part of the numbers, until before the end of the faults.
+    /// Adds several actions, each for some of the numbers, before the end of the faults.
     fn put_batches(&mut self, at: Duration, count: u32, act: impl Fn(Range<u32>) -> Act) {
         for batch in 0..BATCHES {
             let numbers = batch * count / BATCHES..(batch + 1) * count / BATCHES;
@@ -329,7 +329,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// The owner is known, and then another host claims its address.
+    /// Makes the owner known, and then another host claim its address.
     fn spoof(&mut self, at: Duration) {
         let (liar, victim, owner) = (self.host(), self.host(), self.host());
         if liar == victim || victim == owner || owner == liar || Some(owner) == self.newcomer {
@@ -347,7 +347,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Cuts and repairs in short order: some too short for any switch to notice, some not.
+    /// Cuts and repairs a link in quick succession: some cuts are too short for any switch to notice, others are not.
     fn flap(&mut self, mut at: Duration) {
         let link = self.link();
         for _ in 0..self.draw.within(2..=5) {
@@ -359,7 +359,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// All in half the cases, else some.
+    /// Draws the loss in one direction: all frames in half of the cases, otherwise some.
     fn one_way_loss(&mut self) -> f64 {
         match self.draw.below(2) {
             0 => 1.0,
@@ -401,7 +401,7 @@ impl Drawing<'_> {
         self.draw.duration(shortest..=longest)
     }
 
-    /// Usually a link between switches; if there is none, a host's.
+    /// Draws a link between switches; a host's link if there is none.
     fn link(&mut self) -> LinkId {
         let all: Vec<_> = self.net.links().collect();
         let joins_switches = |link: &&LinkId| {
@@ -436,7 +436,7 @@ mod tests {
         Schedule::draw(&net, seed, faults, 3, from, to)
     }
 
-    /// Describes a schedule's actions of an item.
+    /// Returns the descriptions of an item's actions in a schedule.
     fn told(schedule: &Schedule, item: ScheduleItem) -> Vec<String> {
         let happenings = schedule.happenings.iter();
         let of_item = happenings.filter(|happening| happening.item == item);

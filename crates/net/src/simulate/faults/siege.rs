@@ -1,24 +1,24 @@
-//! Hosts that harm others by way of the programs: these are to keep serving the others.
+//! Hosts that harm others by way of the programs, which must keep serving the others.
 
 use super::forgery::Forgery;
 use super::{Act, Drawing, KNOWN_AFTER};
 use crate::{HostId, LinkId};
 use std::time::Duration;
 
-/// The time that these faults need, so that they end before the others are over.
+/// The time that these faults need, which must pass before the end of all faults.
 const NEEDED: Duration = Duration::from_secs(3);
 
-/// How long the newcomer's link is cut: long enough for its switch to notice.
+/// The time for which the newcomer's link is cut: long enough for its switch to notice.
 const CUT_FOR: Duration = Duration::from_millis(300);
 
-/// The time after the cut when the newcomer's port is known to lead to a host, and the programs are ready for it.
+/// The time after the cut at which the newcomer's port has been classified as a host port, and the programs are ready for it.
 const READY_AFTER: Duration = Duration::from_millis(900);
 
-/// The time of the sweep when another host resolves the newcomer.
+/// The time within the sweep at which another host resolves the newcomer.
 const AMID: Duration = Duration::from_millis(450);
 
 impl Drawing<'_> {
-    /// The owner is known, and then another host claims its address to somebody who talks with both.
+    /// Makes the owner known, and then another host claim its address to a host that talks with both.
     pub(super) fn forge(&mut self, at: Duration) {
         let at = self.in_time(at);
         let (liar, victim, owner) = (self.host(), self.host(), self.host());
@@ -51,7 +51,7 @@ impl Drawing<'_> {
         self.put(at + 4 * KNOWN_AFTER, Act::Ping(victim, owner, 1));
     }
 
-    /// The target requests the address of each made-up sender.
+    /// Makes the target request the address of each made-up sender.
     pub(super) fn provoke(&mut self, at: Duration) {
         let at = self.in_time(at);
         let (host, target) = (self.host(), self.host());
@@ -65,7 +65,7 @@ impl Drawing<'_> {
         });
     }
 
-    /// While a host pings absent addresses, another one resolves a host that is not known.
+    /// While a host pings absent addresses, another one resolves an unknown host.
     pub(super) fn sweep_against_others(&mut self, at: Duration) {
         let at = self.in_time(at);
         let (sweeper, asker) = (self.host(), self.host());
@@ -87,7 +87,7 @@ impl Drawing<'_> {
         self.put(at + AMID, Act::Resolve(asker, newcomer));
     }
 
-    /// Made-up hosts appear at one port, and then one elsewhere that is not known.
+    /// Makes made-up hosts appear at one port, and then an unknown host elsewhere.
     pub(super) fn crowd(&mut self, at: Duration) {
         let at = self.in_time(at);
         let (host, to) = (self.host(), self.host());
@@ -109,23 +109,23 @@ impl Drawing<'_> {
         self.put(at + CUT_FOR + READY_AFTER, Act::Announce(newcomer));
     }
 
-    /// A time that leaves enough until the end of the faults.
+    /// Returns a time that leaves enough until the end of the faults.
     fn in_time(&self, at: Duration) -> Duration {
         at.min(self.to.saturating_sub(NEEDED)).max(self.from)
     }
 
-    /// Whether hosts are in one VLAN.
+    /// Returns `true` if hosts are in one VLAN.
     fn are_neighbours(&self, hosts: &[HostId]) -> bool {
         let vlan = |host: &HostId| self.net.vlan(*host).ok();
         hosts.windows(2).all(|two| vlan(&two[0]) == vlan(&two[1]))
     }
 
-    /// The host that appears, unless it does so in another fault.
+    /// Returns the host that appears, unless it already does so in another fault.
     fn newcomer(&self) -> Option<HostId> {
         self.newcomer.filter(|_| self.schedule.newcomer.is_none())
     }
 
-    /// Returns its link, which is cut in this fault alone.
+    /// Returns the host's link, which no other fault cuts.
     fn claim_newcomer(&mut self, newcomer: HostId) -> Option<LinkId> {
         self.schedule.newcomer = Some(self.item);
         self.net.host_link(newcomer).ok()

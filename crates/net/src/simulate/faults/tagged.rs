@@ -1,4 +1,4 @@
-//! Sending frames from hosts, in their VLANs or outside.
+//! Sends frames from hosts, in their VLANs or outside.
 
 use crate::{HostId, Net, NetError};
 use urtica_wire::MacAddr;

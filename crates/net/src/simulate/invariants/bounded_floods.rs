@@ -1,8 +1,8 @@
-//! A hostile host does not load all others.
+//! A hostile host does not load all other hosts.
 //!
-//! Counted are the frames that each host receives from each other and that are not for it: packets to other hosts, and
-//! broadcast ARP requests. Bursts count twice, since frames that were admitted before a switch reconnects may arrive later
-//! than those after it, when the programs count from zero.
+//! Each host's received frames from each other host are counted if they are not for it: packets to other hosts, and broadcast
+//! ARP requests. The permitted burst is doubled: frames that were admitted before a switch reconnects may arrive later than
+//! frames admitted after it, when the programs count from zero.
 
 use super::Invariant;
 use crate::names::Names;

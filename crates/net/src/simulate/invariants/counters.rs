@@ -1,6 +1,6 @@
 //! Counters add up.
 //!
-//! A frame sent into a link arrives or is lost, and after recovery a switch's ports count the frames of their links.
+//! A frame sent into a link either arrives or is lost. After recovery, a switch's ports count the frames of their links.
 
 use super::{Faced, Invariant};
 use crate::names::Names;
@@ -86,7 +86,7 @@ fn check_links(net: &Net) -> Result<(), String> {
             ..
         } in links
         {
-            // Frames that a busy switch does not accept have arrived before.
+            // Frames that a busy switch does not accept have arrived before, and are counted as such.
             let accounted = arrived + lost_drawn + lost_cut + lost_queue_full;
             if sent != accounted || lost_switch_busy > arrived {
                 return Err(format!(
@@ -99,7 +99,7 @@ fn check_links(net: &Net) -> Result<(), String> {
     Ok(())
 }
 
-/// The current counters of each used port.
+/// Returns the current counters of each used port.
 fn carried(net: &mut Net) -> Result<BTreeMap<(End, LinkId), Carried>, String> {
     let mut all = BTreeMap::new();
     for link in net.links() {
@@ -112,7 +112,7 @@ fn carried(net: &mut Net) -> Result<BTreeMap<(End, LinkId), Carried>, String> {
             let End::Switch(switch, port_no) = end else {
                 continue;
             };
-            // These have left the link, but the port has not counted them yet.
+            // These frames have left the link, but the port has not counted them yet.
             let waiting = net.waiting_at(switch, port_no) as u64;
             let now = net.now();
             let Some(switch) = net.switch_mut(switch).map_err(told)? else {

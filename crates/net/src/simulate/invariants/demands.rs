@@ -1,4 +1,4 @@
-//! A flow with a demand is carried whole, or refused with a reason.
+//! A flow with a demand is either carried whole or refused with a reason.
 
 use super::{Faced, Invariant};
 use crate::names::Names;
@@ -7,17 +7,17 @@ use crate::{Datagrams, Draw, HostId, Net, NetError};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The number of flows that are tried.
+/// The number of flows in the check.
 const FLOWS: usize = 3;
 
-/// What each of them sends.
+/// The datagrams of each flow.
 const DATAGRAMS: Datagrams = Datagrams {
     count: 20,
     payload_bytes: 64,
     interval: Duration::from_millis(20),
 };
 
-/// The time that a flow needs.
+/// The duration of a flow.
 const DONE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Sends datagrams, which have a demand.
@@ -34,7 +34,7 @@ impl Demands {
         }
     }
 
-    /// Draws some of these pairs, each once.
+    /// Draws some of these pairs, without repetition.
     fn choose(&mut self, mut pairs: Vec<(HostId, HostId)>) -> Vec<(HostId, HostId)> {
         let count = FLOWS.min(pairs.len());
         let choose = |_| pairs.swap_remove(self.draw.place(pairs.len()));
@@ -67,7 +67,7 @@ impl Invariant for Demands {
     }
 }
 
-/// Sends a flow. Returns the number of lost datagrams, if there are any and the flow was not refused.
+/// Sends a flow. Returns the number of lost datagrams if some are lost although the flow was not refused.
 fn send(
     net: &mut Net,
     (from, to): (HostId, HostId),

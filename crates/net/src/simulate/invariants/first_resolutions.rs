@@ -1,4 +1,4 @@
-//! A host that sweeps does not keep others from being resolved.
+//! A host that sweeps does not keep other hosts from being resolved.
 
 use super::{Faced, Invariant};
 use crate::Net;
@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::simulate::Scenario;
 use std::time::Duration;
 
-/// Checks the pings of hosts that were not known while another host swept.
+/// Checks the pings of hosts that were unknown while another host swept.
 pub(super) struct FirstResolutions {
     within: Option<Duration>,
 }

@@ -1,7 +1,7 @@
-//! Made-up hosts at one port do not keep the programs from knowing hosts elsewhere.
+//! Made-up hosts at one port do not keep the programs from learning hosts elsewhere.
 //!
-//! Packets to unknown hosts are flooded. So after a run with hostile hosts all others ping each other twice, and the second
-//! time no host receives a packet for another one.
+//! Packets to unknown hosts are flooded. So after a run with hostile hosts, all other hosts ping each other twice, and in the
+//! second round no host receives a packet for another one.
 
 use super::{Faced, Invariant};
 use crate::names::Names;
@@ -17,7 +17,7 @@ use urtica_wire::packet::EthernetView;
 
 const SENTENCE: &str = "packets between known hosts reach no other host";
 
-/// Looks for flooded packets.
+/// Checks for flooded packets.
 pub(super) struct KnownHosts {
     is_promised: bool,
     floods: Rc<RefCell<Floods>>,

@@ -22,10 +22,10 @@ use super::reality::connected_pairs;
 use crate::{HostId, Net, PingId};
 use std::collections::BTreeSet;
 
-/// The invariants of programs that reserve; they bring their own check.
+/// The invariant of programs that reserve; these programs supply the check.
 pub(super) const RESERVATIONS: &str = "reservations never exceed a link's capacity";
 
-/// What a run's network has faced.
+/// The faults and flows of a run, for its invariants.
 #[derive(Default)]
 pub(super) struct Faced {
     /// Whether the network can recover quickly from all faults.
@@ -34,13 +34,13 @@ pub(super) struct Faced {
     pub has_accidents: bool,
     /// The hosts that were hostile.
     pub offenders: BTreeSet<HostId>,
-    /// Those that may be blocked for it.
+    /// The hosts that may be blocked for being hostile.
     blocked: BTreeSet<HostId>,
-    /// The pings of hosts that were not known.
+    /// The pings of unknown hosts.
     pub resolutions: Vec<Resolution>,
 }
 
-/// A host pings another for the first time.
+/// The first ping of one host to another.
 pub(super) struct Resolution {
     pub pair: (HostId, HostId),
     pub ping: PingId,
@@ -62,25 +62,25 @@ impl Faced {
         }
     }
 
-    /// The pairs of hosts that are connected, and not blocked.
+    /// Returns the pairs of hosts that are connected and not blocked.
     pub fn connected_pairs(&self, net: &Net) -> Vec<(HostId, HostId)> {
         let mut pairs = connected_pairs(net);
         pairs.retain(|(from, to)| !self.blocked.contains(from) && !self.blocked.contains(to));
         pairs
     }
 
-    /// Whether one of two hosts was hostile.
+    /// Returns `true` if one of two hosts was hostile.
     pub fn is_offended_by(&self, (from, to): (HostId, HostId)) -> bool {
         self.offenders.contains(&from) || self.offenders.contains(&to)
     }
 }
 
-/// An invariant. An error describes the violation.
+/// An invariant. Its errors describe violations.
 pub(super) trait Invariant {
-    /// The invariant in words.
+    /// Returns the invariant as a sentence.
     fn sentence(&self) -> &'static str;
 
-    /// Installs watchers, if it has any. The message of a violation starts with the invariant.
+    /// Installs watchers, if the invariant has any. The message of a violation starts with the invariant's sentence.
     fn attach(&mut self, _net: &mut Net) {}
 
     /// Checks at the end of the faults.
@@ -88,19 +88,19 @@ pub(super) trait Invariant {
         Ok(())
     }
 
-    /// The network has had its time to recover.
+    /// Checks after the time that the network has to recover.
     fn after_recovery(&mut self, _net: &mut Net, _faced: &Faced) -> Result<(), String> {
         Ok(())
     }
 
-    /// Checks when there was no traffic for so long that all traces of it should be gone.
+    /// Checks when there was no traffic for so long that no state should remain of it.
     fn when_quiescent(&mut self, _net: &mut Net) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// Returns all invariants. Those before reachability already watch its pings after recovery; those after it assume that
-/// hosts can be reached.
+/// Returns all invariants. Those that precede reachability also watch its pings after recovery; those that follow it assume
+/// that hosts can be reached.
 pub(super) fn all(scenario: &Scenario, seed: u64) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(no_loops::NoLoops::new(scenario)),

@@ -5,7 +5,7 @@ use crate::simulate::Scenario;
 use crate::{Net, SwitchId};
 use std::time::Duration;
 
-/// The time within which routine traffic arrives: echo requests, and programs' periodic requests to switches.
+/// The time in which routine messages arrive: echo requests, and programs' periodic requests to switches.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Checks the resources used by switches, links and channels when the network is quiescent.
@@ -56,7 +56,7 @@ fn check_connections(net: &Net) -> Result<(), String> {
     }
 }
 
-/// The controller closes the connections of peers that are not switches of the network.
+/// Checks that the controller has closed the connections of peers that are not switches of the network.
 fn check_peers(net: &Net) -> Result<(), String> {
     match net.peers() {
         0 => Ok(()),

@@ -1,8 +1,8 @@
 //! No frame loops.
 //!
-//! A frame that passes a switch's port a second time loops. That may happen until the controller has notified all switches
-//! of a fault, unless the programs guarantee that it never does; but no frame loops for longer than the network has time to
-//! recover, and after recovery none loops at all.
+//! A frame that passes a switch's port a second time loops. That may happen until the controller has notified all switches of a
+//! fault, unless the programs guarantee that it never does. But no frame loops for longer than the network has time to recover,
+//! and after recovery no frame loops at all.
 
 use super::{Faced, Invariant};
 use crate::names::Names;
@@ -23,10 +23,10 @@ pub(super) struct NoLoops(Rc<RefCell<Trails>>);
 
 struct Trails {
     trails: BTreeMap<Tag, Trail>,
-    /// The maximum time of a frame in flight: it may wait in a stalled channel.
+    /// The maximum time that a frame is in flight: it may wait in a stalled channel.
     lifetime: Duration,
     names: Names,
-    /// No frame sent from then on may loop.
+    /// The time from which no new frame may loop.
     forbidden_from: Option<Duration>,
 }
 

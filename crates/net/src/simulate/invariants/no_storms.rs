@@ -1,7 +1,7 @@
 //! Frames do not multiply.
 //!
-//! A flooded frame is in each link once. There are never many more copies in flight, and no host receives more copies than
-//! the scenario permits during faults, or more than one after recovery.
+//! A flooded frame crosses each link once. So never many more copies are in flight, and no host receives more copies than the
+//! scenario permits during faults, or more than one after recovery.
 
 use super::{Faced, Invariant};
 use crate::names::Names;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const SENTENCE: &str = "frames do not multiply";
 
-/// The number of copies per link that may be in flight.
+/// The maximum number of copies per link in flight.
 const COPIES_PER_LINK: usize = 4;
 
 /// Counts copies.
@@ -28,7 +28,7 @@ struct Copies {
     lifetime: Duration,
     most_under_way: usize,
     most_delivered: u32,
-    /// From then on a host receives one copy.
+    /// The time from which a host receives at most one copy.
     recovered_at: Option<Duration>,
 }
 
@@ -148,7 +148,7 @@ impl Copies {
         }
     }
 
-    /// A copy is no longer in flight.
+    /// Notes that a copy is no longer in flight.
     fn end(&mut self, frame: &[u8]) {
         let frame = Tag::of(frame).and_then(|tag| self.frames.get_mut(&tag));
         if let Some(frame) = frame {

@@ -1,4 +1,4 @@
-//! Connected hosts reach each other again soon after the last fault, and always from then on.
+//! Connected hosts reach each other again within a time limit after the last fault, and always from then on.
 
 use super::{Faced, Invariant};
 use crate::names::Names;
@@ -57,7 +57,7 @@ impl Invariant for Reachability {
     }
 }
 
-/// The pairs without an answer.
+/// Returns the pairs without an answer.
 fn ping(net: &mut Net, pairs: &[(HostId, HostId)]) -> Result<Vec<(HostId, HostId)>, String> {
     let report = net.ping_pairs(pairs);
     report

@@ -66,7 +66,7 @@ impl Watcher for Receivers {
             return Ok(());
         };
         let headers = Headers::parse(frame);
-        // One that was flooded is ignored by its receiver.
+        // A receiver ignores a flooded packet for another host.
         if headers.eth_dst.as_ref() != self.macs.get(&host) {
             return Ok(());
         }

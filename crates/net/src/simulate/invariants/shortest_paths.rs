@@ -1,6 +1,6 @@
-//! Paths are no longer than the shortest, once the network has been quiescent and hosts are known again.
+//! Paths are as short as possible once the network has been quiescent and hosts are known again.
 //!
-//! Not before: entries of an earlier controller may still lead along longer paths, and live as long as they are used.
+//! Not before, because entries of an earlier controller may still lead along longer paths, and stay as long as they are used.
 
 use super::Invariant;
 use crate::names::Names;
@@ -22,7 +22,7 @@ pub(super) struct ShortestPaths {
 #[derive(Default)]
 struct Hops {
     is_counting: bool,
-    /// The number of switches that a frame has passed, and its sender.
+    /// The number of switches that a frame has passed, and the frame's sender.
     passed: BTreeMap<Tag, (HostId, usize)>,
     /// The longest path from one host to another.
     longest: BTreeMap<(HostId, HostId), usize>,

@@ -1,13 +1,13 @@
-//! Streams arrive completely.
+//! Streams arrive whole.
 //!
-//! A stream started during faults continues until its last byte has arrived, in order, once the network has recovered.
+//! A stream started during faults continues, once the network has recovered, until its last byte has arrived in order.
 
 use super::{Faced, Invariant};
 use crate::names::Names;
 use crate::{FlowId, HostId, Net};
 use std::time::Duration;
 
-/// The time that the slowest streams need after recovery: senders retry after three seconds at most.
+/// The time that the slowest streams need after recovery: senders retransmit after three seconds at most.
 const DONE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Checks the received bytes of each stream.

@@ -25,7 +25,7 @@ struct Owners {
     names: Names,
     /// The owners of addresses, with their VLANs.
     owners: BTreeMap<IpAddr, (MacAddr, Option<u16>)>,
-    /// All hosts. Routers may answer for hosts.
+    /// All hosts. A router may answer for other hosts.
     macs: BTreeSet<MacAddr>,
 }
 
@@ -90,7 +90,7 @@ impl Watcher for Owners {
     }
 }
 
-/// The address that a frame maps to a MAC address, by ARP or by a neighbour advertisement.
+/// Returns the address that a frame maps to a MAC address, by ARP or by a neighbour advertisement.
 fn claim(headers: &Headers) -> Option<(IpAddr, MacAddr)> {
     if let Some(arp) = headers.arp {
         return Some((arp.spa.into(), arp.sha));

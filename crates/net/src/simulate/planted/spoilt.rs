@@ -12,27 +12,27 @@ use urtica_wire::{
     PortReason, PortState, PortStatus,
 };
 
-/// The destination port of hosts' datagrams.
+/// The destination port of datagrams between hosts.
 const DATAGRAMS: u16 = 5_001;
 
-/// The number of addresses that a host may request before it is dropped, and the seconds for which it is.
+/// The number of addresses that a host may request before it is dropped, and the time for which it is dropped.
 const REQUESTS: usize = 128;
 const DROPPED_S: u16 = 60;
 
-/// The number of packets in a second that all hosts share.
+/// The number of packets per second that all hosts share.
 const PACKETS_PER_S: u32 = 200;
 
 /// The size of the table that all hosts share.
 const HOSTS: usize = 4_096;
 
-/// What the handlers of all switches share.
+/// State that the handlers of all switches share.
 #[derive(Default)]
 pub(super) struct Shared {
     /// The last claim to each address.
     claims: BTreeMap<IpAddr, MacAddr>,
     /// The current second, and the number of its packets.
     packets: (u32, u32),
-    /// Where hosts were heard first.
+    /// The ports where hosts were heard first.
     hosts: BTreeMap<MacAddr, (DatapathId, PortNo)>,
 }
 
@@ -84,7 +84,7 @@ impl SwitchHandler for Spoilt {
 }
 
 impl Spoilt {
-    /// Sends packets to whoever claimed their destination last.
+    /// Sends packets to the host that claimed their destination last.
     fn believe(&self, switch: &mut Switch, packet: &PacketIn) {
         let headers = Headers::parse(packet.data);
         let mut shared = self.shared.lock();
@@ -103,7 +103,7 @@ impl Spoilt {
                 actions: vec![Action::output(PortNo::FLOOD)].into(),
                 data: &frame,
             });
-            // If it does not go out, it is lost.
+            // If this fails, the packet is lost.
             let _ = switch.send(&message);
             switch.consume();
         }
@@ -162,12 +162,12 @@ impl Spoilt {
     }
 }
 
-/// Installs an entry that counts a sender's packets and sends them to the controller, as without it; all other entries have
-/// precedence.
+/// Installs an entry that counts a sender's packets and sends them to the controller, which would receive them anyway. All
+/// other entries have precedence.
 fn count_sender(switch: &mut Switch, packet: &PacketIn) {
     let sender = Match::any().eth_src(packet.eth_src());
     let last = EntryOptions::PERMANENT.priority(1);
-    // If the table is full, it has enough of them.
+    // If the table is full, it has enough of these entries.
     let _ = switch.install(sender, &[Action::controller()], last);
 }
 
@@ -185,7 +185,7 @@ fn drop_reserved(switch: &mut Switch, packet: &PacketIn) {
     }
 }
 
-/// The address that a reply maps to a MAC address.
+/// Returns the address that a reply maps to a MAC address.
 fn claim(headers: &Headers) -> Option<(IpAddr, MacAddr)> {
     if let Some(arp) = headers.arp {
         return (arp.op == arp::REPLY).then(|| (arp.spa.into(), arp.sha));
