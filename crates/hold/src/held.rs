@@ -21,20 +21,20 @@ use std::time::{Duration, Instant};
 /// Time in which the holder must answer; longer than the time in which the previous program must release the sockets.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Maximum number of messages that wait for a holder that does not read. Sockets of further messages are not kept.
+/// Maximum number of messages queued for a holder that does not read. Sockets of further messages are not kept.
 const MAX_WAITING: usize = 1 << 16;
 
-/// Time for which a program that ends keeps sending waiting messages.
+/// Time for which a program that ends keeps sending queued messages.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// The interval of these attempts.
+/// The interval between these attempts.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// Why this program has no holder.
+/// The reason why a program has no holder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldError {
-    /// No holder listens at the path.
+    /// No holder is listening at the path.
     #[error("cannot connect to a holder at {path}: {error}; `urtica hold {path}` starts one", path = .path.display())]
     Absent {
         /// The holder's socket.
@@ -42,7 +42,7 @@ pub enum HoldError {
         /// The system's error.
         error: io::Error,
     },
-    /// It belongs to another user, who could take over the connections.
+    /// The holder belongs to another user, who could take over the connections.
     #[error("the holder at {path} belongs to user {theirs} and this program to user {ours}; expected a holder of the same user or of root; choose another path", path = .path.display())]
     OfOther {
         /// The holder's socket.
@@ -52,12 +52,12 @@ pub enum HoldError {
         /// This program's user.
         ours: u32,
     },
-    /// Its version is incompatible. It was told to close everything and to stop.
+    /// The holder's version is incompatible. It has been requested to close everything and to stop.
     #[error("the holder at {path} is of another version: {reason}; it closes its connections, and switches must reconnect", path = .path.display())]
     OtherVersion {
         /// The holder's socket.
         path: PathBuf,
-        /// The difference.
+        /// The incompatibility.
         reason: String,
     },
     /// No service manager keeps descriptors for this program.
@@ -76,7 +76,7 @@ pub enum HoldError {
         /// The reason.
         reason: String,
     },
-    /// It does not answer, or its answer is malformed.
+    /// The holder does not answer, or its answer is malformed.
     #[error("the holder at {path} does not answer as expected: {error}; stop it, and start it again", path = .path.display())]
     Silent {
         /// The holder's socket.
@@ -86,7 +86,7 @@ pub enum HoldError {
     },
 }
 
-/// The state that a program with a holder starts with: see [`attach`].
+/// A program's initial state with a holder: see [`attach`].
 #[derive(Debug)]
 pub struct Held {
     /// The connection to the holder.
@@ -95,25 +95,26 @@ pub struct Held {
     pub listeners: Vec<HeldListener>,
     /// Connections of an earlier program.
     pub connections: Vec<HeldConnection>,
-    /// Descriptors that connections of an earlier program share.
+    /// Descriptors that connections of an earlier program shared.
     pub commons: Vec<HeldCommon>,
 }
 
-/// A notice from the holder to the attached program. Each needs to be handled, so another kind would be a breaking change.
+/// A notice from the holder to the attached program. The program must handle each kind, so adding one would be a breaking
+/// change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Another program takes over: this one must stop using everything that the holder keeps, and drop its [`Link`].
+    /// Another program takes over: this one must stop using everything that the holder keeps, and then drop its [`Link`].
     LetGo,
-    /// The holder has no file descriptor left for a socket, which therefore ends with this program.
+    /// The holder has no file descriptor left for a socket, so the socket closes when this program ends.
     Unkept,
     /// The holder has stopped. The sockets that it kept now belong to this program alone.
     Gone,
 }
 
-/// A connection to the holder. Dropping it sends the waiting messages, for up to 5 s, and then reports to the holder
-/// that the program has ended.
+/// A connection to the holder. Dropping it sends the queued messages, for up to 5 s, and then reports to the holder that the
+/// program has ended.
 ///
-/// Thread-safety: any thread may use it; only the one that drops it waits for the holder.
+/// Thread-safety: any thread may use it; only the thread that drops it waits for the holder.
 #[derive(Debug)]
 pub struct Link {
     backend: Backend,
@@ -125,7 +126,7 @@ pub struct Link {
 /// The process that keeps the sockets.
 #[derive(Debug)]
 enum Backend {
-    /// A holder, by a connection to it.
+    /// A holder, by the connection to it.
     Holder(OwnedFd),
     Manager(Store),
 }
@@ -139,10 +140,10 @@ impl Backend {
     }
 }
 
-/// Uses the service manager that has started this program, systemd, instead of a holder, and takes over the sockets
-/// that it keeps of an earlier program. It keeps them until the unit is stopped without a restart.
+/// Uses the service manager that has started this program, systemd, instead of a holder, and takes over the sockets that it
+/// keeps of an earlier program. The manager keeps them until the unit is stopped without a restart.
 ///
-/// The manager passes its descriptors to each program at the start, so this must be called once.
+/// The manager passes its descriptors to each program only at the start, so this must be called once.
 /// # Errors
 /// [`HoldError::NoManager`] if this program was not started by one.
 pub fn attach_to_manager() -> Result<Held, HoldError> {
@@ -164,9 +165,9 @@ pub fn attach_to_manager() -> Result<Held, HoldError> {
     })
 }
 
-/// Attaches this program to the holder at a Unix socket, and takes over the sockets of an earlier program. If that is
-/// still running, it is told to release them. When this program has ended, the holder keeps its sockets for the time
-/// `keep`.
+/// Attaches this program to the holder at a Unix socket, and takes over the sockets of an earlier program. If that program is
+/// still running, the holder requests it to release them. When this program has ended, the holder keeps its sockets for the
+/// time `keep`.
 /// # Errors
 /// [`HoldError`] if there is no holder for this program.
 pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
@@ -244,7 +245,7 @@ fn refusal(path: &Path, socket: &OwnedFd, layout: u32, reason: String) -> HoldEr
     if layout == LAYOUT {
         return HoldError::Refused { path, reason };
     }
-    // If it does not read this, it stops automatically after a while.
+    // A holder that does not read this stops after a while without it.
     let _ = message::send(socket, &Message::End, &[]);
     HoldError::OtherVersion { path, reason }
 }
@@ -323,11 +324,11 @@ impl Link {
         Ok(id)
     }
 
-    /// Passes these descriptors, 8 at most, to the holder, for as long as the connection with this id: the next program
-    /// gets them with it. They replace earlier ones of the connection.
+    /// Passes these descriptors, 8 at most, to the holder, which keeps them as long as the connection with this id: the next
+    /// program receives them with it. They replace earlier ones of the connection.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if the holder has not read earlier messages. Nothing has been sent then.
+    /// [`io::ErrorKind::WouldBlock`] if the holder has not read earlier messages. Nothing is sent then.
     pub fn attach(&self, id: Id, label: String, fds: &[BorrowedFd]) -> io::Result<()> {
         let fds_count = count(fds)?;
         let message = Message::Attachment {
@@ -340,7 +341,7 @@ impl Link {
         if !waiting.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        // Not queued here, so that the holder has it whenever the program dies.
+        // Not queued, so that the holder has it even if the program dies right afterwards.
         match self.backend.send(&message, fds) {
             Err(Errno::AGAIN | Errno::TOOMANYREFS) => Err(io::ErrorKind::WouldBlock.into()),
             sent => Ok(sent?),
@@ -352,8 +353,8 @@ impl Link {
         let _ = self.say(Message::Detach { id }, &[]);
     }
 
-    /// Passes these descriptors, 8 at most, to the holder, until they are [forgotten](Link::forget). Returns their id
-    /// there.
+    /// Passes these descriptors, 8 at most, to the holder, which keeps them until they are [forgotten](Link::forget). Returns
+    /// their id there.
     ///
     /// # Errors
     /// If no file descriptor is left for them.
@@ -369,8 +370,8 @@ impl Link {
         Ok(id)
     }
 
-    /// Passes descriptors to the holder in place of those with this id, with another label. The program may die between the two:
-    /// the next one then finds either label, or with a service manager the lesser one.
+    /// Replaces the descriptors with this id at the holder, and their label. The program may die during the replacement: the
+    /// next one then finds either label, or with a service manager the lesser one.
     ///
     /// # Errors
     /// If no file descriptor is left for them.
@@ -389,13 +390,12 @@ impl Link {
         let _ = self.say(Message::Forget { id }, &[]);
     }
 
-    /// Tells the holder to close everything and to stop.
+    /// Requests the holder to close everything and to stop.
     pub fn end(&self) {
         let _ = self.say(Message::End, &[]);
     }
 
-    /// Returns the next notice from the holder, if any. Call it when the link becomes readable, until it returns
-    /// `None`.
+    /// Returns the next notice from the holder, if any. Call this when the link becomes readable, until it returns `None`.
     pub fn next_notice(&self) -> Option<Notice> {
         let Backend::Holder(socket) = &self.backend else {
             return None;
@@ -411,25 +411,25 @@ impl Link {
         }
     }
 
-    /// Returns whether there are messages that the holder has not read yet: see [`Link::flush`].
+    /// Returns whether messages wait that the holder has not read yet: see [`Link::flush`].
     pub fn has_waiting(&self) -> bool {
         !self.waiting.lock().is_empty()
     }
 
-    /// Sends waiting messages again. Call it from time to time.
+    /// Tries to send the waiting messages. Call this from time to time.
     pub fn flush(&self) {
         let mut waiting = self.waiting.lock();
         while let Some((message, fds)) = waiting.front() {
             let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
             match self.backend.send(message, &fds) {
                 Err(Errno::AGAIN | Errno::TOOMANYREFS) => return,
-                // The holder has stopped: the message is no longer needed.
+                // The holder has stopped, so the message is no longer needed.
                 _ => drop(waiting.pop_front()),
             }
         }
     }
 
-    /// Sends waiting messages until all are sent, or for at most this time.
+    /// Tries to send waiting messages until all are sent, for at most this time.
     fn flush_for(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         self.flush();
@@ -465,7 +465,7 @@ impl Drop for Link {
     }
 }
 
-/// Returns the number of descriptors, as sent.
+/// Returns the number of descriptors, as encoded in messages.
 fn count(fds: &[BorrowedFd]) -> io::Result<u8> {
     match u8::try_from(fds.len()) {
         Ok(count @ 1..) if fds.len() <= MAX_FDS => Ok(count),
@@ -473,7 +473,7 @@ fn count(fds: &[BorrowedFd]) -> io::Result<u8> {
     }
 }
 
-/// Becomes readable when there is a notice from the holder; never, if a service manager replaces it.
+/// Readable when a notice from the holder has arrived; never readable with a service manager.
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.backend {

@@ -23,13 +23,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Time that the holder waits for the first program, and for the first message of a peer.
+/// Time for which the holder waits for the first program, and for the first message of a peer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Time in which a program must release the sockets when another one replaces it.
 const LET_GO: Duration = Duration::from_secs(5);
 
-/// Maximum number of peers at a time: the attached program, its successor, and some to refuse.
+/// Maximum number of peers at a time: the attached program, its successor, and a few that are refused.
 const MAX_PEERS: usize = 16;
 
 /// A holder that listens for programs.
@@ -39,11 +39,11 @@ pub struct Holder {
     path: PathBuf,
     kept: BTreeMap<Id, HeldItem>,
     peers: Vec<Peer>,
-    /// When everything is closed unless a program attaches.
+    /// The time at which everything is closed unless a program attaches.
     until: Option<Instant>,
 }
 
-/// A socket, with its journal if it is a connection; or descriptors that connections share.
+/// A socket, with its journal if it is a connection, or descriptors that connections share.
 #[derive(Debug)]
 struct HeldItem {
     message: Message,
@@ -64,9 +64,9 @@ struct Peer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Has not sent its first message, or was refused; disconnected at this time.
+    /// It has not sent its first message, or was refused; it is disconnected at this time.
     New(Instant),
-    /// Waits until the attached program releases the sockets, or until this time.
+    /// It waits until the attached program releases the sockets, or until this time.
     Following(Instant),
     Attached,
     Refused,
@@ -76,7 +76,7 @@ enum Role {
 enum Outgoing {
     /// The socket with this id, if it is still kept.
     Item(Id),
-    /// The attachment of the connection with this id, if there still is one.
+    /// The attachment of the connection with this id, if it is still kept.
     Attachment(Id),
     Message(Message),
 }
@@ -94,7 +94,7 @@ impl Holder {
     /// Listens at a Unix socket that only this process's user may use. A stale socket file is replaced.
     ///
     /// # Errors
-    /// If that fails, for instance because another holder listens there.
+    /// If that fails, for instance because another holder is listening there.
     pub fn bind(path: &Path) -> io::Result<Self> {
         raise_open_files();
         let address = SocketAddrUnix::new(path)?;
@@ -112,8 +112,7 @@ impl Holder {
         }
         let listener = new_socket()?;
         bind(&listener, &address)?;
-        // Up to this point, the system refuses all connections; from here on, other users are refused by their
-        // credentials.
+        // Up to this point, the system refuses all connections. From here on, their credentials decide.
         chmod(path, Mode::RUSR | Mode::WUSR)?;
         listen(&listener, MAX_PEERS as i32)?;
         Ok(Self {
@@ -125,8 +124,8 @@ impl Holder {
         })
     }
 
-    /// Keeps programs' sockets until a program stops it, or no program attaches in time. Returns the number of
-    /// listening sockets and connections that it closed then.
+    /// Keeps programs' sockets until a program stops it, or no program attaches in time. Returns the number of listening
+    /// sockets and connections that it closed at the end.
     ///
     /// # Errors
     /// If waiting for events fails.
@@ -169,7 +168,7 @@ impl Holder {
         }
     }
 
-    /// Accepts connections of processes of the same user, and of root.
+    /// Accepts connections from processes of this process's user and of root.
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while let Ok(socket) = accept_with(&self.listener, flags) {
@@ -188,7 +187,7 @@ impl Holder {
         }
     }
 
-    /// Serves each peer. Returns whether the holder must end.
+    /// Serves each peer. Returns whether the holder must stop.
     fn serve_peers(&mut self) -> bool {
         let mut index = 0;
         while index < self.peers.len() {
@@ -271,7 +270,7 @@ impl Holder {
             Message::Forget { id } if is_attached => {
                 self.kept.remove(&id);
             }
-            // A second program without an attached one: it cannot use the kept sockets, and wants to listen itself.
+            // A peer that ends the holder while no program is attached cannot use the kept sockets, and wants to listen itself.
             Message::End if is_attached || self.attached().is_none() => return Turn::End,
             _ => {}
         }
@@ -291,7 +290,7 @@ impl Holder {
             }
             Some(attached) => {
                 self.say(attached, Message::LetGo);
-                // Sent before waiting for its answer.
+                // Sent before the answer is awaited.
                 if self.send(attached) != Turn::Stays {
                     self.peers[attached].outgoing.clear();
                 }
@@ -300,7 +299,7 @@ impl Holder {
         }
     }
 
-    /// Passes everything that is kept to this program.
+    /// Passes all kept items to this program.
     fn hand_over(&mut self, index: usize) {
         self.until = None;
         let peer = &mut self.peers[index];
@@ -333,8 +332,8 @@ impl Holder {
         self.say(index, Message::Refused { layout, reason });
     }
 
-    /// Removes a peer that has disconnected. If it was the attached program, its successor attaches, or the time starts
-    /// to run.
+    /// Removes a peer that has disconnected. If it was the attached program, its successor attaches; without a successor, the
+    /// time until everything is closed starts.
     fn remove(&mut self, index: usize) {
         let peer = self.peers.remove(index);
         if peer.role != Role::Attached {
@@ -357,7 +356,7 @@ impl Holder {
         outgoing.push_back(Outgoing::Message(message));
     }
 
-    /// Sends a peer as much as it can receive now.
+    /// Sends a peer as many messages as it can receive now.
     fn send(&mut self, index: usize) -> Turn {
         let peer = &mut self.peers[index];
         while let Some(next) = peer.outgoing.front() {
@@ -385,7 +384,7 @@ impl Holder {
 }
 
 impl Peer {
-    /// Returns the deadline of the peer's next step.
+    /// Returns the time at which the peer's next step is overdue.
     fn deadline(&self) -> Option<Instant> {
         match self.role {
             Role::New(until) | Role::Following(until) => Some(until),

@@ -1,29 +1,28 @@
 //! The state of a connection for the next program: the output owed to the peer, and the program's own words and record.
 //!
-//! **What.** A [`Journal`] is a file in memory that the program writes and the holder keeps open with the socket. The
-//! other half of the state that survives is in the kernel: the socket's queues and counters.
+//! **What.** A [`Journal`] is a file in memory that the program writes, and that the holder keeps open together with the
+//! socket. The rest of the state that survives is in the kernel: the socket's queues and counters.
 //!
-//! **How.** The program peeks at its input, without taking it off the socket's queue, and handles it. Then, in this order:
+//! **How.** The program peeks at its input, which stays in the socket's queue, and handles it. Then, in this order:
 //!
 //! 1. [`Journal::note`] writes the replies and the state after this input, next to the state before it,
-//! 2. [`discard`](crate::discard) takes the input off the queue: this is the moment at which the input counts as handled,
+//! 2. [`discard`](crate::discard) removes the input from the queue: from this moment on, the input counts as handled,
 //! 3. the replies are sent.
 //!
-//! The kernel counts the bytes read off the queue and the bytes written. So [`Journal::recover`] finds one of two
-//! states, whenever the program died: the state before, and the input still in the queue; or the state after, and the
-//! number of bytes of the replies that have been written. No reply is lost or sent twice, and no message is torn. The
-//! start of a message stays in the queue until the rest has arrived.
+//! The kernel counts the bytes read from the queue and the bytes written. So [`Journal::recover`] finds one of two states,
+//! whenever the program died: the state before, with the input still in the queue; or the state after, with the number of bytes
+//! of the replies that were written. No reply is lost or sent twice, and no message is torn. The start of a message stays in
+//! the queue until the rest has arrived.
 //!
-//! Something other than the program may also read input and write replies, if it counts both: the next program
-//! subtracts these counts from the kernel's ([`Journal::recover_at`]), and the journal's mark says whether there are
-//! any ([`Journal::set_mark`]).
+//! Code other than the program may also read input and write replies, if it counts both: the next program subtracts these
+//! counts from the kernel's ([`Journal::recover_at`]). The journal's mark tells whether there are any ([`Journal::set_mark`]).
 //!
 //! **Cost.** A peek instead of a read, one more system call to discard, one or two to write to the file: about a microsecond
-//! per batch.
-//! The file has three pages, plus the output that waits for a peer that does not read. Without a holder there is no cost.
+//! per batch. The file has three pages, plus the output that waits for a peer that does not read. Without a holder, there is no
+//! cost.
 //!
-//! **What it needs from the kernel.** A write of the header, which lies within one page, happens completely or not at
-//! all, since a process is killed between two pages at the earliest; a longer write has happened up to some byte.
+//! **Requirements on the kernel.** A write of the header, which lies within one page, happens completely or not at all, since a
+//! process is killed only between two pages; a longer write may have happened up to any byte.
 
 use crate::progress::Progress;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -43,13 +42,13 @@ const HEADER_AT: u64 = RECORD_BYTES as u64;
 const HEADER_WORDS: usize = 16;
 const HEADER_BYTES: usize = 8 * HEADER_WORDS;
 
-/// The offset of the output: right after the header, so that one call can write both.
+/// The offset of the output, which follows the header so that one call can write both.
 const OUTPUT_AT: u64 = HEADER_AT + HEADER_BYTES as u64;
 
-/// Number of sent bytes after which the rest of the output is moved to the front, and the file truncated.
+/// Number of sent bytes after which the remaining output is moved to the front, and the file is truncated.
 const SPARE_BYTES: u64 = 1 << 20;
 
-/// Values that a program may use as it likes.
+/// Values for a program's own use.
 pub type Words = [u64; 3];
 
 /// The state at one moment.
@@ -68,10 +67,10 @@ struct State {
 struct Header {
     /// The kernel's count of written bytes before the first byte of output.
     written_before: u64,
-    /// Number of input bytes read off the queue when `after` holds.
+    /// Number of input bytes read from the queue if `after` holds.
     input: u64,
     record_len: u64,
-    /// The program's mark, whichever state holds.
+    /// The program's mark, in either state.
     mark: u64,
     before: State,
     after: State,
@@ -134,7 +133,7 @@ impl Header {
 }
 
 impl Header {
-    /// Returns the number of bytes of the output in the file that have been sent, if this state holds.
+    /// Returns the number of output bytes in the file that have been sent, if this state holds.
     fn sent(&self, state: &State, progress: Progress) -> Result<u64, Damaged> {
         let overflow = Damaged::Inconsistent("its counts are too large");
         let least = self.written_before.checked_add(state.position);
@@ -153,7 +152,7 @@ impl Header {
     }
 }
 
-/// Computes a checksum against torn headers; not cryptographic.
+/// Computes a checksum that detects torn headers; not cryptographic.
 fn sum(words: &[u64; HEADER_WORDS]) -> u64 {
     let words = words[..HEADER_WORDS - 1].iter();
     words.fold(0xcbf2_9ce4_8422_2325, |sum, word| {
@@ -163,11 +162,11 @@ fn sum(words: &[u64; HEADER_WORDS]) -> u64 {
     })
 }
 
-/// Why a journal cannot be used. The connection must be closed then.
+/// The reason why a journal cannot be used. The connection must then be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damaged {
-    /// It was written by another version.
+    /// A program with another layout has written it.
     #[error("it was written by another version of this program")]
     OtherLayout,
     /// It contradicts itself.
@@ -215,12 +214,12 @@ impl From<io::Error> for Damaged {
 pub struct Journal {
     file: OwnedFd,
     written_before: u64,
-    /// Number of input bytes read off the queue once the caller has discarded the noted ones.
+    /// Number of input bytes read from the queue once the caller has discarded the noted ones.
     input: u64,
     record_len: u64,
     mark: u64,
     state: State,
-    /// The allowed length of the file.
+    /// An upper bound of the file's length.
     file_len: u64,
 }
 
@@ -237,14 +236,14 @@ pub struct Note<'a> {
     pub words: Words,
 }
 
-/// The state that a connection's last program left.
+/// The state left by a connection's last program.
 #[derive(Debug)]
 pub struct Recovered {
-    /// The journal, to continue with.
+    /// The journal, which can be continued.
     pub journal: Journal,
     /// Output that still must be sent.
     pub unsent: Vec<u8>,
-    /// The last words; 0 if nothing was ever noted.
+    /// The last words; 0 if nothing was noted.
     pub words: Words,
     /// The record; empty if there is none.
     pub record: Vec<u8>,
@@ -279,8 +278,8 @@ impl Journal {
         Self::recover_at(file, Progress::of(socket)?)
     }
 
-    /// Continues the journal of a connection at a given progress. If others than the program read input or write, it
-    /// must be the kernel's count minus theirs.
+    /// Continues the journal of a connection with this progress. If code other than the program reads input or writes, the
+    /// progress must be the kernel's counts minus those of that code.
     ///
     /// # Errors
     /// Those of [`Journal::recover`].
@@ -293,7 +292,7 @@ impl Journal {
         let sent = header.sent(&state, progress)?;
         let file_len = fstat(&file)?.st_size as u64;
         let end = OUTPUT_AT.checked_add(state.len);
-        // Sent output may be truncated before the header is updated.
+        // The file may be truncated after output is sent, before the header is updated.
         let is_cut = sent < state.len && end.is_none_or(|end| end > file_len);
         if is_cut || header.record_len > HEADER_AT {
             return Err(Damaged::Inconsistent("it is shorter than it says"));
@@ -327,8 +326,8 @@ impl Journal {
         Ok(read_header(file)?.mark)
     }
 
-    /// Changes the mark at once; it starts at 0. Everything noted must have been discarded. From now on, the kernel's
-    /// counts include `others` in addition to the program's bytes, input first, which nobody subtracts any longer.
+    /// Changes the mark at once; it is 0 at first. All noted input must have been discarded. `others` are the bytes of other
+    /// code that the kernel's counts include, and that the next program no longer subtracts from now on.
     ///
     /// # Errors
     /// If the system refuses to write it.
@@ -339,7 +338,7 @@ impl Journal {
         self.write_header(self.state, self.state, 0)
     }
 
-    /// Stores a record, once. It takes effect with the next note.
+    /// Stores a record; can be done once. It takes effect with the next note.
     ///
     /// # Errors
     /// If it is longer than [`RECORD_BYTES`], or the system has no memory for it.
@@ -381,8 +380,8 @@ impl Journal {
     fn write(&mut self, before: State, after: State, note: Note) -> Result<(), Errno> {
         let end = OUTPUT_AT + after.len;
         self.file_len = self.file_len.max(end);
-        // If the program is killed during this, it has not discarded the input: the state before holds, in which
-        // everything is sent.
+        // If the program is killed during this, it has not discarded the input. The state before then holds, in which all
+        // output is sent.
         if note.input > 0 && before.len == 0 {
             let header = self.header(before, after, note.input).to_bytes();
             let both = [IoSlice::new(&header), IoSlice::new(note.output)];
@@ -396,7 +395,7 @@ impl Journal {
         self.write_header(before, after, note.input)
     }
 
-    /// Notes that all output has been sent: new output overwrites it.
+    /// Notes that all output has been sent, so that new output overwrites it.
     fn restart_output(&mut self) -> Result<(), Errno> {
         self.state.position += self.state.len;
         self.state.len = 0;
@@ -420,7 +419,7 @@ impl Journal {
         self.cut()
     }
 
-    /// Frees memory if the output was once much longer.
+    /// Frees memory if the output was much longer before.
     fn cut(&mut self) -> Result<(), Errno> {
         let end = OUTPUT_AT + self.state.len;
         if self.file_len > end + SPARE_BYTES {

@@ -11,7 +11,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// The version of the messages. `Attach`, `End` and `Refused` never change, so that versions can refuse each other.
+/// The version of the messages. `Attach`, `End` and `Refused` never change, so that different versions can refuse each other.
 pub const LAYOUT: u32 = 2;
 
 /// The longest label, in bytes.
@@ -29,8 +29,8 @@ pub type Id = u64;
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// To the holder: the program attaches and takes over the kept sockets. After the program's end, everything is kept
-    /// for this number of seconds.
+    /// To the holder: the program attaches and takes over the kept sockets. After the program's end, everything is kept for
+    /// this number of seconds.
     Attach { layout: u32, keep_seconds: u32 },
     /// In both directions: a listening socket to keep.
     Listener { id: Id, label: String },
@@ -42,22 +42,22 @@ pub enum Message {
     Common { id: Id, fds: u8, label: String },
     /// To the holder: the attachment of the connection with this id is no longer needed.
     Detach { id: Id },
-    /// To the holder: the program has closed this.
+    /// To the holder: the program has closed this socket.
     Forget { id: Id },
-    /// To the holder: close everything, and end.
+    /// To the holder: close everything, and stop.
     End,
-    /// To the program: the holder has no space to keep this.
+    /// To the program: the holder has no file descriptor left to keep this item.
     Unkept { id: Id },
-    /// To the program: everything was passed; the program is attached.
+    /// To the program: all kept items have been passed, and the program is attached.
     Attached,
-    /// To the program: release the sockets, another program takes over.
+    /// To the program: release the sockets, because another program takes over.
     LetGo,
-    /// To the program: why it is not attached.
+    /// To the program: the reason why it is not attached.
     Refused { layout: u32, reason: String },
 }
 
 impl Message {
-    /// Returns the number of descriptors that are sent with it.
+    /// Returns the number of descriptors that are sent with this message.
     pub fn fds(&self) -> usize {
         match self {
             Self::Listener { .. } => 1,
@@ -94,7 +94,7 @@ impl Message {
         }
     }
 
-    /// Decodes a message; returns `None` if the bytes are none.
+    /// Decodes a message; returns `None` if the bytes are not one.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, body) = bytes.split_first()?;
         match kind {
@@ -164,19 +164,19 @@ pub fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
-/// Raises this process's limit of open files: thousands of connections are thousands of sockets, and the soft limit is often
-/// 1024.
+/// Raises this process's limit of open files. Thousands of connections need thousands of descriptors, and the soft limit is
+/// often 1024.
 pub fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If this fails, sockets that do not fit are reported later.
+    // If this fails, sockets beyond the limit are reported later.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Sends a message without waiting.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] if the other side does not read it now, others if it is gone.
+/// [`Errno::AGAIN`] if the other side does not read it now, other errors if the other side is gone.
 pub fn send(socket: impl AsFd, message: &Message, fds: &[BorrowedFd]) -> Result<(), Errno> {
     let bytes = message.encode();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
@@ -188,11 +188,11 @@ pub fn send(socket: impl AsFd, message: &Message, fds: &[BorrowedFd]) -> Result<
     sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags).map(drop)
 }
 
-/// Receives a message without waiting; returns `None` if the other side has closed. Its descriptors may be missing if
-/// this process has no space for them.
+/// Receives a message without waiting; returns `None` if the other side has closed. Its descriptors may be missing if this
+/// process has reached its limit of open files.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] if none has arrived; [`Errno::PROTO`] if it is malformed.
+/// [`Errno::AGAIN`] if no message has arrived; [`Errno::PROTO`] if it is malformed.
 pub fn receive(socket: impl AsFd) -> Result<Option<(Message, Vec<OwnedFd>)>, Errno> {
     let mut bytes = [0; MAX_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
@@ -265,7 +265,7 @@ mod tests {
     }
 
     /// The bytes of each message in this layout. Programs and holders of different builds exchange them: a change of any byte
-    /// takes another [`LAYOUT`], and the bytes of the three that never change stay.
+    /// needs another [`LAYOUT`], and the bytes of the three that never change must stay.
     #[test]
     fn reads_and_writes_golden_bytes() {
         assert_eq!(LAYOUT, 2);

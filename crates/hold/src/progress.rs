@@ -5,21 +5,21 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
 
-/// Maximum number of readings of the counters until two agree. They settle while nobody reads or writes: the peer can
-/// acknowledge only sent bytes, and send only as much as the window allows.
+/// Maximum number of times that the counters are read until two readings are equal. They become constant if no process reads or
+/// writes: the peer can acknowledge only sent bytes, and send only as much as the window allows.
 const READINGS: u32 = 1000;
 
 /// The progress of a TCP connection since it was accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes read off its queue. Once the peer has closed its side, one more may be counted.
+    /// Bytes read from its queue. Once the peer has closed its side, one more may be counted.
     pub consumed: u64,
-    /// Bytes written to it, including those that have not left yet.
+    /// Bytes written to it, including bytes that have not been sent yet.
     pub written: u64,
 }
 
 impl Progress {
-    /// Returns the progress of a connection that nobody reads or writes during the call.
+    /// Returns the progress of a connection that no process reads or writes during the call.
     ///
     /// # Errors
     /// If the socket is not TCP, or is broken.
@@ -43,7 +43,7 @@ impl Progress {
     }
 }
 
-/// Removes peeked bytes from a TCP socket's queue, without copying them. The system needs `room` as if it copied them.
+/// Removes peeked bytes from a TCP socket's queue, without copying them. The system needs `room` as if it did copy them.
 ///
 /// # Errors
 /// If the connection is broken.
@@ -64,19 +64,21 @@ pub fn discard(socket: BorrowedFd, mut count: usize, room: &mut [u8]) -> Result<
     Ok(())
 }
 
-/// The receive queue of a held connection has room for this much at least.
+/// The minimum capacity of the receive queue of a held connection.
 const QUEUE_BYTES: libc::c_int = 512 << 10;
 
-/// Makes sure that a peer can go on to send while the start of a message stays in a TCP socket's queue.
+/// Makes sure that a peer can keep sending while the start of a message stays in a TCP socket's queue.
 ///
-/// The system counts a segment's memory until its last byte is read. A queue of the system's first size (`tcp_rmem`) can be full of one
+/// The system counts a segment's memory until its last byte is read. A queue of the system's initial size (`tcp_rmem`) can be
+/// filled by one large segment with a few bytes left. The system then offers the peer no window, and the rest of the message
+/// never arrives.
 /// large segment with a few bytes left; then it offers the peer no window, and the rest of the message never arrives.
 ///
 /// # Errors
-/// The system's error, if this is no socket.
+/// The system's error, if this is not a socket.
 pub fn widen_queue(socket: BorrowedFd) -> io::Result<()> {
-    // For so much to be readable at once, the system enlarges the queue, which stays so. Unlike SO_RCVBUF, this needs no privilege
-    // (`rmem_max`), and the system still enlarges the queue by itself.
+    // To make this many bytes readable at once, the system enlarges the queue, which keeps its size. Unlike SO_RCVBUF, this
+    // needs no privilege (`rmem_max`), and the system still enlarges the queue automatically.
     for bytes in [QUEUE_BYTES, 1] {
         // SAFETY: the kernel reads one int.
         let result = unsafe {
@@ -167,7 +169,7 @@ mod tests {
         assert!(rest.len() <= 400);
     }
 
-    /// Whatever is left in the queue, the peer that writes much at a time goes on to send.
+    /// For any rest in the queue, a peer that writes large blocks keeps sending.
     #[test]
     fn the_start_of_a_message_in_the_queue_does_not_stop_the_peer() {
         for left in [1, 600, 1398, 30_000, 65_000] {
@@ -187,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Waits until there are more bytes in the queue than these; returns how many.
+    /// Waits until the queue has more bytes than these; returns their number.
     fn wait_for_more(socket: &TcpStream, left: usize) -> usize {
         const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
         let start = std::time::Instant::now();

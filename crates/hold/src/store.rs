@@ -1,9 +1,9 @@
-//! A service manager, systemd, instead of a holder: it keeps descriptors by name, and passes them to the next program
-//! when that starts.
+//! Uses a service manager, systemd, instead of a holder: it keeps descriptors by name, and passes them to the next program when
+//! it starts that program.
 //!
-//! **How.** Each descriptor has a unique name (`FDNAME` of sd_notify(3)) with the information that a holder receives by
-//! a message: `urtica.KIND.ID.INDEX.COUNT.LABEL`. The next program finds them by `LISTEN_FDS` and `LISTEN_FDNAMES`
-//! (sd_listen_fds(3)). Items that were only partly stored when the program died are removed.
+//! **How.** Each descriptor has a unique name (`FDNAME` of sd_notify(3)) with the information that a holder receives in a
+//! message: `urtica.KIND.ID.INDEX.COUNT.LABEL`. The next program finds them by `LISTEN_FDS` and `LISTEN_FDNAMES`
+//! (sd_listen_fds(3)). Items that were stored incompletely when the program died are removed.
 //!
 //! Other descriptors that the manager passes, such as those of a socket unit, are left alone.
 
@@ -23,7 +23,7 @@ use std::mem::MaybeUninit;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The start of our names.
+/// The prefix of our names.
 const PREFIX: &str = "urtica";
 
 /// Maximum length of a name in systemd.
@@ -58,7 +58,7 @@ struct Name {
     label: String,
 }
 
-/// The descriptors left by an earlier program.
+/// The items left by an earlier program.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
     pub listeners: Vec<HeldListener>,
@@ -83,8 +83,8 @@ impl Store {
         })
     }
 
-    /// Sorts the descriptors that the manager has passed. Those that do not belong to anything are removed from the
-    /// store.
+    /// Groups the descriptors that the manager has passed into items. Incomplete items and those that refer to nothing are
+    /// removed from the store.
     pub fn take(&self, passed: Vec<(String, OwnedFd)>) -> Left {
         let mut groups: BTreeMap<(Id, char), Group> = BTreeMap::new();
         for (text, fd) in passed {
@@ -92,7 +92,7 @@ impl Store {
                 continue;
             };
             let group = groups.entry((name.id, name.kind)).or_default();
-            // Two labels, if the program died while it replaced one.
+            // The labels differ if the program died while it replaced one.
             if group.fds.is_empty() || name.label < group.label {
                 group.label.clone_from(&name.label);
             }
@@ -105,18 +105,18 @@ impl Store {
         for ((id, kind), group) in groups {
             left.last_id = left.last_id.max(id);
             if !left.add(id, kind, group) {
-                // Descriptors that are not removed now are found again by the next program.
+                // If this fails, the next program finds the descriptors again.
                 let _ = self.remove(id, |name| name.kind == kind);
             }
         }
         left
     }
 
-    /// Stores or removes descriptors as a holder would on this message. Can be called again after an error without
-    /// repeating steps.
+    /// Stores or removes descriptors as a holder would for this message. After an error it can be called again, and continues
+    /// where it stopped.
     ///
     /// # Errors
-    /// [`Errno::AGAIN`] if the manager does not read it now, others if it is gone.
+    /// [`Errno::AGAIN`] if the manager does not read it now, other errors if the manager is gone.
     pub fn send(&self, message: &Message, fds: &[BorrowedFd]) -> Result<(), Errno> {
         match message {
             Message::Listener { id, label } => self.put(LISTENER, *id, label, fds),
@@ -149,7 +149,7 @@ impl Store {
                 count: fds.len(),
                 label: label.to_owned(),
             };
-            // Not polled: a connection that has ended is removed when its program reports it.
+            // Not polled by the manager: when a connection has ended, the program removes it.
             self.notify(&format!("FDSTORE=1\nFDPOLL=0\nFDNAME={name}"), Some(*fd))?;
             let stored = names.entry(id).or_default();
             if !stored.contains(&name) {
@@ -204,7 +204,7 @@ struct Group {
 }
 
 impl Left {
-    /// Adds a group; returns whether it is complete and belongs to something.
+    /// Adds a group; returns whether it is complete and refers to a known item.
     fn add(&mut self, id: Id, kind: char, group: Group) -> bool {
         if group.fds.len() != group.count {
             return false;
@@ -262,15 +262,13 @@ pub(crate) fn passed() -> Vec<(String, OwnedFd)> {
         .collect()
 }
 
-/// Returns a descriptor that this process was started with; `None` if the number has none.
+/// Returns a descriptor that this process was started with; `None` if the number is not open.
 fn own(number: RawFd) -> Option<OwnedFd> {
-    // SAFETY: the number is not negative, and is only queried here; the parent process has opened it, for this process
-    // alone.
+    // SAFETY: the number is not negative, and is only queried here; the parent process has opened it, for this process alone.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     fcntl_getfd(borrowed).ok()?;
     fcntl_setfd(borrowed, FdFlags::CLOEXEC).ok()?;
-    // SAFETY: it is open, and `passed` returns it once. By its name it is ours, and nothing else in the process uses
-    // it.
+    // SAFETY: it is open, and `passed` returns it once. By its name it is ours, and no other code in the process uses it.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -290,7 +288,7 @@ impl std::fmt::Display for Name {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => {
                     escaped.push(byte.into());
                 }
-                // Names are printable, and are separated by colons.
+                // Names must be printable, and colons separate them.
                 _ => write!(escaped, "%{byte:02x}")?,
             }
             if text.len() + escaped.len() > MAX_NAME {
@@ -339,7 +337,7 @@ fn unescape(text: &str) -> Option<String> {
             byte => byte,
         });
     }
-    // A label that was cut may end within a character.
+    // A truncated label may end within a character.
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

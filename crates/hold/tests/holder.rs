@@ -1,4 +1,4 @@
-//! Programs that start and end, with a holder between them.
+//! Programs that start and end, and the holder that outlives them.
 
 use rustix::fd::{AsFd, OwnedFd};
 use std::io::{self, Read, Write};
@@ -34,7 +34,7 @@ impl Room {
         attach(&self.path, LONG).unwrap()
     }
 
-    /// Returns the number of sockets that it closed when it stopped, which it must do.
+    /// Returns the number of sockets that the holder closed when it stopped, which it must do.
     fn closed(self) -> usize {
         let count = self.holder.join().unwrap().unwrap();
         assert!(!self.path.exists());
@@ -222,7 +222,7 @@ fn only_the_owner_can_connect_and_only_one_holder_listens() {
     drop(folder);
 }
 
-/// Descriptors in addition to a connection's socket, and shared ones, are passed to the next program with it.
+/// Descriptors attached to a connection, and shared ones, are passed to the next program.
 #[test]
 fn attachments_are_kept_as_long_as_their_connection() {
     let room = Room::new();

@@ -1,14 +1,13 @@
-//! Tests against holders that read late, or not at all.
+//! Tests against holders that read late or never.
 
 use super::*;
 use std::fs::File;
 use std::os::unix::net::UnixDatagram;
 
-/// More descriptors than a manager's socket queues messages: `net.unix.max_dgram_qlen` is 10, or 512 if systemd has set
-/// it.
+/// More descriptors than a manager's socket can queue messages: `net.unix.max_dgram_qlen` is 10, or 512 if systemd has set it.
 const MANY: usize = 1000;
 
-/// A manager's socket, and a link to it that knows `count` stored descriptors of an earlier program.
+/// Returns a manager's socket, and a link to it with `count` stored descriptors of an earlier program.
 fn link(count: usize) -> (UnixDatagram, Link, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("notify");
@@ -27,7 +26,7 @@ fn link(count: usize) -> (UnixDatagram, Link, tempfile::TempDir) {
     (manager, link, folder)
 }
 
-/// Reads messages until the manager's socket has been quiet after `has_ended` returned `true`.
+/// Reads messages until `has_ended` has returned `true` and the manager's socket has then been quiet.
 fn read_all(manager: &UnixDatagram, has_ended: impl Fn() -> bool) -> Vec<String> {
     let timeout = Duration::from_millis(5);
     manager.set_read_timeout(Some(timeout)).unwrap();
@@ -42,7 +41,7 @@ fn read_all(manager: &UnixDatagram, has_ended: impl Fn() -> bool) -> Vec<String>
     }
 }
 
-/// A program that ends must not leave descriptors in the store because the manager was slow.
+/// Even if the manager is slow, a program that ends leaves no descriptors in the store.
 #[test]
 fn dropping_a_link_waits_for_a_slow_manager() {
     let (manager, link, _folder) = link(MANY);

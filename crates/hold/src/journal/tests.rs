@@ -1,5 +1,5 @@
-//! Programs that die at every step of their work, over real sockets: whatever the step, the peer reads the bytes that
-//! it would have read without it.
+//! Programs that die at any step of their work, over real sockets. The peer must always read the bytes that it would read if
+//! the program had not died.
 
 use super::*;
 use crate::discard;
@@ -18,7 +18,7 @@ fn pair() -> (TcpStream, TcpStream) {
     (peer, socket)
 }
 
-/// Waits until `count` bytes can be seen in the socket's queue.
+/// Waits until `count` bytes can be peeked from the socket's queue.
 fn look(socket: &TcpStream, count: usize) -> Vec<u8> {
     let mut seen = vec![0; count];
     while !matches!(socket.peek(&mut seen), Ok(seen) if seen == count) {
@@ -40,22 +40,22 @@ fn copy(file: &OwnedFd) -> Vec<u8> {
     bytes
 }
 
-/// The moment at which a program that answers one request of 8 bytes dies.
+/// The moment at which a program dies that answers one request of 8 bytes.
 #[derive(Clone, Copy, Debug)]
 enum Death {
-    /// With this number of bytes of its note written, of the header and the output.
+    /// When this number of bytes of its note, header and output, has been written.
     Noting(usize),
     /// Before it discards the request.
     Noted,
     /// Before it sends the reply.
     Discarded,
-    /// With this number of bytes of the reply sent.
+    /// When this number of bytes of the reply has been sent.
     Sent(usize),
     /// It does not die.
     None,
 }
 
-/// A program that reads requests of 8 bytes, and answers each with its bytes, repeated.
+/// A program that reads requests of 8 bytes and answers each with its bytes, repeated.
 struct Program {
     journal: Journal,
     unsent: Vec<u8>,
@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// Output can be noted forever for a peer that reads slowly without the file growing forever.
+/// Output can be noted forever for a slow peer, and the file does not grow forever.
 #[test]
 fn sent_output_leaves_the_file() {
     let (mut peer, mut socket) = pair();
@@ -217,7 +217,7 @@ fn sent_output_leaves_the_file() {
     assert!(longest < OUTPUT_AT + 2 * SPARE_BYTES, "{longest}");
     let recovered = Journal::recover(journal.file, socket.as_fd()).unwrap();
     assert_eq!((recovered.unsent.len(), recovered.words[0]), (100, 199));
-    // When all is sent, the memory is released.
+    // When everything is sent, the memory is released.
     let mut journal = recovered.journal;
     socket.write_all(&recovered.unsent).unwrap();
     let big = vec![1; 3 << 20];
@@ -265,7 +265,7 @@ fn damage_is_noticed() {
         wrong[HEADER_AT as usize + at] ^= 1;
         assert_contradiction(recover(&wrong, &socket));
     }
-    // More was sent than was ever noted.
+    // More bytes were sent than were noted.
     socket.write_all(b"9").unwrap();
     let error = recover(&sound, &socket).unwrap_err();
     let Damaged::OtherSocket {
@@ -280,7 +280,8 @@ fn damage_is_noticed() {
     assert_eq!((most - least, written - most), (8, 1));
 }
 
-/// The header of this layout, word by word. Another build may have written it: a change takes another number in the first word.
+/// The header of this layout, word by word. Another build may have written it, so a change needs another number in the first
+/// word.
 #[test]
 fn a_header_has_golden_words() {
     let (_peer, socket) = pair();
@@ -331,7 +332,7 @@ fn a_record_has_a_bound() {
     assert_eq!(journal.set_record(&[0; RECORD_BYTES]), Ok(()));
 }
 
-/// Another process reads input and writes: its counts are subtracted first, and later no longer.
+/// Another process reads input and writes; its counts are subtracted at first, and later no longer.
 #[test]
 fn other_readers_and_writers_are_not_counted_as_the_program() {
     let (mut peer, socket) = pair();

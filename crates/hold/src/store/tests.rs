@@ -132,7 +132,7 @@ fn each_descriptor_is_stored_and_removed_by_its_name() {
     assert_eq!(told(&manager), [""; 0], "it is gone");
 }
 
-/// A program that dies while it stores an item leaves a part of it.
+/// A program that dies while it stores an item leaves an incomplete item.
 #[test]
 fn incomplete_items_are_removed() {
     let (store, manager, _folder) = store();
@@ -179,8 +179,8 @@ fn incomplete_items_are_removed() {
     );
 }
 
-/// Shared descriptors get another label in place of theirs, and the new one is stored before the old one is removed. If the program
-/// dies between the two, the lesser label counts.
+/// When shared descriptors get another label, the new one is stored before the old one is removed. If the program dies in
+/// between, the lesser label counts.
 #[test]
 fn replaced_descriptors_have_one_label() {
     let (store, manager, _folder) = store();
