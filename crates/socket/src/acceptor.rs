@@ -1,9 +1,9 @@
 //! Accepting connections: listeners and TLS handshakes behind one descriptor.
 //!
-//! **Descriptors that run out.** A connection that cannot be accepted for lack of a descriptor still waits, and its listener
-//! stays readable: a loop that kept waiting for it would do nothing else. So accepting pauses for [`EXHAUSTED_PAUSE`].
+//! **Descriptors that run out.** A connection that cannot be accepted for lack of a descriptor stays in the queue, so its
+//! listener stays readable, and a loop that waits for it would spin. So accepting pauses for [`EXHAUSTED_PAUSE`].
 //!
-//! **Certificates that change.** The files for TLS are checked once a second; later handshakes use the new ones.
+//! **Certificates that change.** The files for TLS are checked once a second; later handshakes use the new files.
 
 use crate::{Ended, EventFlags, Handshakes, Listener, Notice, Poller, Stream, Tls, TlsError};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,26 +12,26 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The time for which accepting pauses when the system is out of a resource, usually file descriptors.
+/// The time for which accepting pauses when the system has run out of a resource, usually file descriptors.
 pub const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
 
 /// The interval at which files for TLS are checked for changes.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The number of connections accepted from a listener in one call, during which the caller does nothing else.
+/// The maximum number of connections accepted from a listener in one call, during which the caller does nothing else.
 const AT_ONCE: usize = 16;
 
-/// The number of descriptors served in one call.
+/// The maximum number of descriptors served in one call.
 const EVENTS: usize = 16;
 
-/// In the place of a listener's number.
+/// The key of the handshakes, whose event has no listener's number.
 const HANDSHAKES: u64 = u64::MAX;
 
 /// Accepts connections at listeners, and runs the TLS handshakes of these and of connections that the caller makes.
 ///
-/// Its descriptor is readable when there is work: then, and at [`Acceptor::next_timeout`], call [`Acceptor::poll`].
+/// Its descriptor is readable when work is due. Call [`Acceptor::poll`] then and at [`Acceptor::next_timeout`].
 pub struct Acceptor {
-    /// Has the listeners, except during a pause, and the handshakes.
+    /// Watches the listeners, except during a pause, and the handshakes.
     poller: Poller,
     listeners: BTreeMap<ListenerId, Listener>,
     next_id: u64,
@@ -42,15 +42,15 @@ pub struct Acceptor {
     has_reported: bool,
 }
 
-/// The number of a listener of an [`Acceptor`], which is not used again.
+/// The number of a listener in an [`Acceptor`]; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(u64);
 
-/// An event of an [`Acceptor`]. Each needs to be handled, so another kind would be a breaking change.
+/// An event of an [`Acceptor`]. The caller must handle each kind, so adding one would be a breaking change.
 pub enum Accepted {
     /// A connection is ready.
     Connection {
-        /// The connection, which does not block.
+        /// The connection, which is non-blocking.
         stream: Stream,
         /// The peer's name.
         peer: String,
@@ -66,13 +66,13 @@ pub enum Accepted {
         /// The reason.
         reason: TlsError,
     },
-    /// No connection can be accepted for now. It is returned once, until one is accepted again.
+    /// No connection can be accepted for now. Returned once, until a connection is accepted again.
     Paused(AcceptError),
-    /// The files for TLS have changed, or need attention.
+    /// The files for TLS have changed, or an operator must check them.
     Notice(Notice),
 }
 
-/// Why no connection can be accepted.
+/// The reason why no connection can be accepted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcceptError {
@@ -101,7 +101,7 @@ impl Acceptor {
         })
     }
 
-    /// Speaks TLS at `pssl:` listeners, and with the peers of [`Acceptor::connect`]. Call it once.
+    /// Uses TLS at `pssl:` listeners, and with the peers of [`Acceptor::connect`]. Call it once.
     ///
     /// # Errors
     /// If the system cannot create or use an epoll instance.
@@ -117,7 +117,7 @@ impl Acceptor {
         self.handshakes.is_some()
     }
 
-    /// Accepts connections of another listener.
+    /// Accepts connections at another listener.
     ///
     /// # Errors
     /// If the system cannot watch it.
@@ -152,8 +152,8 @@ impl Acceptor {
         self.listeners.iter().map(|(&id, listener)| (id, listener))
     }
 
-    /// Starts a handshake as the client on a connected, non-blocking socket; `tag` is returned with its outcome. Without
-    /// [`Acceptor::speak_tls`] it returns the stream at once, without TLS.
+    /// Starts a handshake as the client on a connected, non-blocking socket. `tag` is returned with its outcome. Without
+    /// [`Acceptor::speak_tls`], it returns the stream at once, without TLS.
     pub fn connect(
         &mut self,
         socket: OwnedFd,
@@ -174,7 +174,7 @@ impl Acceptor {
         }
     }
 
-    /// Returns when to call [`Acceptor::poll`] if the descriptor is not readable before.
+    /// Returns when to call [`Acceptor::poll`] even if the descriptor is not readable.
     pub fn next_timeout(&self) -> Option<Instant> {
         let handshakes = self.handshakes.as_ref();
         let refresh = handshakes.map(|_| self.next_refresh);
@@ -200,7 +200,7 @@ impl Acceptor {
 
     fn ready(&self) -> Vec<u64> {
         let mut events = Vec::with_capacity(EVENTS);
-        // An error here would be ours.
+        // An error here would be a bug of ours.
         let _ = self.poller.wait(&mut events, Some(Duration::ZERO));
         events.iter().map(|event| event.data.u64()).collect()
     }
@@ -243,7 +243,7 @@ impl Acceptor {
         }
     }
 
-    /// Pauses after an error that does not concern a single connection; none of them is a reason to stop listening.
+    /// Pauses after an error, unless it concerns a single connection. No error is a reason to stop listening.
     fn note_error(&mut self, error: io::Error, now: Instant) -> Option<Accepted> {
         let error = match Errno::from_io_error(&error) {
             // No connection waits, or the peer has disconnected.
@@ -262,7 +262,7 @@ impl Acceptor {
     fn resume(&mut self) {
         self.paused_until = None;
         for (&id, listener) in &self.listeners {
-            // It was watched before, which took no less of the system.
+            // It was watched before, which needed as many resources.
             let _ = self.watch(listener, id.0);
         }
     }

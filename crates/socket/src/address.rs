@@ -1,14 +1,14 @@
 //! Addresses of OpenFlow peers, in Open vSwitch's forms (`ovs-vswitchd(8)`, "Active and Passive OpenFlow Connections").
 //!
-//! | form | who connects |
+//! | form | the side that connects |
 //! | --- | --- |
 //! | `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]`, `unix:FILE` | we do (active) |
 //! | `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]`, `punix:FILE` | the peer does, we listen (passive) |
 //!
 //! IPv6 addresses are in brackets: `tcp:[::1]:6653`. The port defaults to [`DEFAULT_PORT`]. `ssl:` and `pssl:` are TLS over
-//! TCP; the name is older than today's protocol.
+//! TCP; their names are older than the protocol's.
 //!
-//! Parsing resolves no names and opens no socket.
+//! Parsing resolves no names and opens no sockets.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Connecting to an address, waiting for it.
+//! Blocking connection to an address.
 
 use crate::{Address, Stream, Tls, TlsError, look_up};
 use rustix::fd::OwnedFd;
@@ -6,7 +6,7 @@ use socket2::{SockAddr, Socket, Type};
 use std::io;
 use std::time::Duration;
 
-/// Why [`Stream::connect`] failed.
+/// The reason why [`Stream::connect`] failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -19,8 +19,8 @@ pub enum ConnectError {
 }
 
 impl Stream {
-    /// Connects to an address, under TLS if the address is `ssl:` and `tls` is given. The stream does not block; this call
-    /// does, for at most `timeout` for each socket address, and again for the handshake.
+    /// Connects to an address, with TLS if the address is `ssl:` and `tls` is given. The stream is non-blocking, but this call
+    /// blocks for at most `timeout` for each socket address, and for at most `timeout` for the handshake.
     ///
     /// # Errors
     /// [`ConnectError`].

@@ -12,12 +12,12 @@ type Stamp = Option<(u64, u64, u64, i64, i64)>;
 pub struct FileWatch {
     paths: Vec<PathBuf>,
     read: Vec<Stamp>,
-    /// The stamps seen since the files changed.
+    /// The stamps at the last call, if the files have changed since they were read.
     changed: Option<Vec<Stamp>>,
 }
 
 impl FileWatch {
-    /// Watches files that the caller reads now.
+    /// Watches files whose current content the caller reads.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let read = stamps(&paths);
         Self {
@@ -27,8 +27,8 @@ impl FileWatch {
         }
     }
 
-    /// Returns `true` if the files must be read again: they have changed, and have not changed since the last call, as
-    /// replacing several files or a long one takes time. Call it about once a second.
+    /// Returns `true` if the files must be read again: they have changed, but not since the last call. The second condition is
+    /// because replacing several files or a long one needs time. Call this about once a second.
     pub fn has_changed(&mut self) -> bool {
         let now = stamps(&self.paths);
         if now == self.read {

@@ -1,7 +1,7 @@
 //! Addresses, listening sockets and byte streams of the OpenFlow channel.
 //!
-//! **Why.** This is a separate crate because controllers and switches need the same: both can listen and connect, accept
-//! addresses in Open vSwitch's form, and use TLS for `ssl:` and `pssl:` addresses.
+//! **Why a separate crate.** Controllers and switches both need it: both can listen and connect, accept addresses in Open
+//! vSwitch's form, and use TLS for `ssl:` and `pssl:` addresses.
 //!
 //! **Features.** `tls` (off by default): TLS on `ssl:` and `pssl:`, by `rustls`. Without it the types exist, but `Tls::load`
 //! returns an error. `args` (off by default): the command-line options for TLS (`TlsArgs`), by `clap`.

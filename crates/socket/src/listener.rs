@@ -8,18 +8,18 @@ use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// The length of the queue of connections that wait to be accepted. cbench connects all its switches before it sends its
-/// first message; a connection that does not fit in a short queue is delayed by a second.
+/// The length of the queue of connections that wait to be accepted. cbench connects all its switches before it sends its first
+/// message; a connection that a short queue cannot hold is delayed by a second.
 const BACKLOG: i32 = 4096;
 
-/// An error from listening at an address.
+/// An error of listening at an address.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// The address is one to connect to.
+    /// The address is for connecting, not for listening.
     #[error("cannot listen at {0}, which is an address to connect to; to listen there use {there}", there = to_listen(.0))]
     NotPassive(Address),
-    /// Another program listens at the address.
+    /// Another program is listening at the address.
     #[error(
         "cannot listen at {0}: the address is in use; is another program listening there? (see `ss -ltxnp`)"
     )]
@@ -39,8 +39,8 @@ pub enum ListenError {
     },
 }
 
-/// Returns the address to listen at that was probably meant by an address to connect to. In `tcp:6653`, the port is written
-/// instead of the host.
+/// Returns the listening address that was probably meant by an address for connecting. In `tcp:6653`, the port is in the place
+/// of the host.
 fn to_listen(address: &Address) -> String {
     match address {
         Address::Tcp { host, .. } if host.parse::<u16>().is_ok() => format!("ptcp:{host}"),
@@ -63,8 +63,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at a passive address. Hand the connections accepted at `pssl:` to [`Handshakes`](crate::Handshakes). A socket
-    /// file without a listener is left over from a killed program, and is replaced.
+    /// Listens at a passive address. Pass the connections accepted at `pssl:` to [`Handshakes`](crate::Handshakes). A socket
+    /// file without a listener, which a killed program leaves, is replaced.
     ///
     /// # Errors
     /// [`ListenError`].
@@ -84,7 +84,7 @@ impl Listener {
         })
     }
 
-    /// Wraps a socket that another program made for this passive address and that listens already.
+    /// Wraps a socket of another program that is already listening at this passive address.
     ///
     /// # Errors
     /// `InvalidInput` if the socket is not listening, and errors of the system.
@@ -103,17 +103,17 @@ impl Listener {
         })
     }
 
-    /// Stops using the socket, which other processes keep listening on: the file of a Unix socket stays.
+    /// Closes this process's descriptor, but keeps the file of a Unix socket, because other processes still listen on it.
     pub fn leave(mut self) {
         self.file = None;
     }
 
-    /// Returns the address; port 0 is replaced by the port that the system chose.
+    /// Returns the address, in which the port that the system chose replaces 0.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Accepts the next connection, and returns it, non-blocking and without Nagle's delay, with a name for its peer.
+    /// Accepts the next connection. Returns it, non-blocking and without Nagle's delay, and a name for its peer.
     ///
     /// # Errors
     /// The errors of `accept(2)`; [`io::ErrorKind::WouldBlock`] if no connection waits.
@@ -141,7 +141,7 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
-            // The file may be gone already.
+            // The file may have been removed already.
             let _ = std::fs::remove_file(file);
         }
     }
@@ -196,7 +196,7 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
     })
 }
 
-/// Returns `true` if no process listens at the socket. A listener with a full queue counts as listening.
+/// Returns `true` if no process is listening at the socket. A listener with a full queue counts as listening.
 fn is_stale(address: &SockAddr) -> io::Result<bool> {
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     probe.set_nonblocking(true)?;
@@ -242,7 +242,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("of.sock");
         let address = Address::PassiveUnix(path.clone());
-        // Killed: the socket is gone, its file is not.
+        // A killed program closes the socket but leaves its file.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let listener = Listener::bind(&address).unwrap();
         let _stream = UnixStream::connect(&path).unwrap();

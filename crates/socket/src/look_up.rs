@@ -5,14 +5,13 @@ use socket2::SockAddr;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Resolves an address to connect to, to all its socket addresses, IPv4 ones first: a name like localhost has addresses of
-/// both kinds, and controllers mostly listen at the IPv4 one.
+/// Resolves an address for connecting to all its socket addresses, IPv4 first: a name like localhost has addresses of both
+/// families, and most controllers listen at the IPv4 one.
 ///
 /// Blocks while the system resolves a host name.
 ///
 /// # Errors
-/// If the name cannot be resolved or has no address, the path of a Unix socket is too long, or the address is one to listen
-/// at.
+/// If the name cannot be resolved or has no address, the path of a Unix socket is too long, or the address is for listening.
 pub fn look_up(address: &Address) -> io::Result<Vec<SockAddr>> {
     match address {
         Address::Tcp { host, port } | Address::Ssl { host, port } => {

@@ -9,20 +9,20 @@ use std::time::Duration;
 /// An event, with the key of its descriptor.
 pub use rustix::event::epoll::Event;
 
-/// What to watch a descriptor for, or what has been seen of it.
+/// The events to watch a descriptor for, or that have occurred.
 pub use rustix::event::epoll::EventFlags;
 
-/// Descriptors and what each is watched for: an epoll instance.
+/// An epoll instance: a set of descriptors, and the events that each is watched for.
 ///
-/// Each descriptor has a key, which its events carry. The poller does not own the descriptors; the system removes one when
-/// it is closed.
+/// Each descriptor has a key, which its events carry. The poller does not own the descriptors; the system removes a descriptor
+/// when it is closed.
 ///
-/// Itself a descriptor, which is readable while an event waits: a poller can be watched by another.
+/// A poller is itself a descriptor, which is readable while an event waits, so another poller can watch it.
 #[derive(Debug)]
 pub struct Poller(OwnedFd);
 
 impl Poller {
-    /// Creates a poller that watches nothing.
+    /// Creates a poller without descriptors.
     ///
     /// # Errors
     /// If the system cannot create an epoll instance, for instance because no file descriptors are left.
@@ -30,7 +30,7 @@ impl Poller {
         Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
     }
 
-    /// Watches another descriptor.
+    /// Starts to watch a descriptor.
     ///
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] if it is watched already; other errors of the system.
@@ -39,7 +39,7 @@ impl Poller {
         Ok(epoll::add(&self.0, descriptor, data, interest)?)
     }
 
-    /// Changes what a descriptor is watched for.
+    /// Changes the events that a descriptor is watched for.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] if it is not watched; other errors of the system.
@@ -50,15 +50,15 @@ impl Poller {
 
     /// Stops watching a descriptor, if it is watched.
     pub fn delete(&self, descriptor: impl AsFd) {
-        // Fails only for descriptors that are not watched, which is the wanted state.
+        // Fails only for descriptors that are not watched, as intended.
         let _ = epoll::delete(&self.0, descriptor);
     }
 
-    /// Waits until there are events, at most until the time-out, and replaces `events` by as many of them as fit into its
-    /// capacity; the others follow with the next call. A signal ends the wait without events.
+    /// Waits until events occur, but no longer than the time-out, and replaces `events` by as many of them as fit into its
+    /// capacity; the next call returns the others. A signal ends the wait without events.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's errors.
     ///
     /// # Panics
     /// If `events` has no capacity.
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// Returns the keys of the events that wait.
+    /// Returns the keys of the waiting events.
     fn keys(poller: &Poller, capacity: usize) -> Vec<u64> {
         let mut events = Vec::with_capacity(capacity);
         poller.wait(&mut events, Some(Duration::ZERO)).unwrap();
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(keys(&poller, 4), [8]);
         poller.delete(&first);
         assert_eq!(keys(&poller, 4), []);
-        // A descriptor that is not watched is deleted already.
+        // Deleting a descriptor that is not watched has no effect.
         poller.delete(&first);
     }
 

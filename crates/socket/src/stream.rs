@@ -7,7 +7,7 @@ use std::io;
 
 /// A connected socket, with its TLS session, if any.
 ///
-/// **Cost.** Without TLS, a comparison for each system call.
+/// **Cost.** Without TLS, one comparison per system call.
 pub struct Stream {
     socket: OwnedFd,
     tls: Option<Box<Session>>,
@@ -35,7 +35,7 @@ impl Stream {
         }
     }
 
-    /// Returns the socket if it carries plaintext, `None` under TLS.
+    /// Returns the socket if it carries plaintext; `None` with TLS.
     pub fn plain_socket(&self) -> Option<BorrowedFd<'_>> {
         match self.tls {
             None => Some(self.socket.as_fd()),
@@ -49,7 +49,7 @@ impl Stream {
     }
 
     /// Reads once; returns the number of bytes read. 0 means that the peer has closed the connection. All received bytes are
-    /// returned, so that the socket becomes readable if more arrive. Under TLS, `buffer` should have 64 KiB or more.
+    /// returned, so the socket becomes readable when more arrive. With TLS, `buffer` should have 64 KiB or more.
     ///
     /// # Errors
     /// The errors of `read(2)`; [`io::ErrorKind::WouldBlock`] also if only a part of a record has arrived. If the peer
@@ -61,8 +61,8 @@ impl Stream {
         }
     }
 
-    /// Sends a prefix of `bytes`, as long as the socket accepts; returns its length. Under TLS, accepted bytes may wait to
-    /// be sent: see [`Stream::has_unsent`].
+    /// Sends as many of `bytes`, from the front, as the socket accepts; returns their number. With TLS, some accepted bytes may
+    /// not be sent yet: see [`Stream::has_unsent`].
     ///
     /// # Errors
     /// The errors of `send(2)`, including [`io::ErrorKind::WouldBlock`].
@@ -73,7 +73,7 @@ impl Stream {
         }
     }
 
-    /// Sends bytes that [`Stream::write`] accepted and the socket did not; returns `true` if the socket accepted some now.
+    /// Sends bytes that [`Stream::write`] accepted and the socket did not; returns `true` if the socket now accepted some.
     ///
     /// # Errors
     /// The errors of `send(2)` except [`io::ErrorKind::WouldBlock`].
@@ -84,8 +84,8 @@ impl Stream {
         }
     }
 
-    /// Returns `true` if bytes that [`Stream::write`] accepted are still to be sent: call [`Stream::flush`] when the socket
-    /// is writable.
+    /// Returns `true` if some bytes that [`Stream::write`] accepted have not been sent yet. Call [`Stream::flush`] when the
+    /// socket is writable.
     pub fn has_unsent(&self) -> bool {
         match &self.tls {
             None => false,
@@ -111,8 +111,8 @@ impl Drop for Stream {
     }
 }
 
-/// Returns `true` if the bytes start a TLS record that a peer sends first, or in reply to a protocol other than TLS: a
-/// handshake or an alert.
+/// Returns `true` if the bytes start a TLS record that a peer sends first, or in reply to another protocol: a handshake or an
+/// alert.
 pub fn is_tls_record(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15 | 0x16, 3, ..])
 }

@@ -1,10 +1,9 @@
-//! The settings of TLS, also for programs built without it.
+//! The settings of TLS, which also exist in programs built without it.
 
 use crate::Address;
 use std::path::PathBuf;
 
-/// The settings of TLS: three files, all in PEM, as `ovs-pki` makes them and `ovs-vsctl set-ssl` accepts them; and which
-/// peers to trust.
+/// The settings of TLS: three PEM files, as `ovs-pki` makes them and `ovs-vsctl set-ssl` accepts them, and the peers to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsConfig {
@@ -14,11 +13,11 @@ pub struct TlsConfig {
     pub certificate: PathBuf,
     /// The certificates of the authorities that verify peers.
     pub ca_cert: PathBuf,
-    /// Certificate revocation lists, one of each CA; without it, revocation is not checked.
+    /// Certificate revocation lists, one for each CA; `None` disables the check for revocation.
     pub crl: Option<PathBuf>,
-    /// Whether to save the CA certificate that the first peer shows as `ca_cert`, if the file does not exist.
+    /// Whether to save the CA certificate that the first peer presents as `ca_cert`, if the file does not exist.
     pub bootstrap: bool,
-    /// The expected peer, in the form of `Certificate::is_called`; without it, any peer signed by the authorities.
+    /// The expected peer, in the form of `Certificate::is_called`; `None` accepts any peer signed by the authorities.
     pub peer_name: Option<String>,
 }
 
@@ -39,27 +38,27 @@ impl TlsConfig {
         }
     }
 
-    /// Refuses certificates in these lists, and those of CAs without a list. The whole chain is checked.
+    /// Refuses certificates in these lists, and certificates of CAs without a list. The whole chain is checked.
     pub fn crl(mut self, file: Option<PathBuf>) -> Self {
         self.crl = file;
         self
     }
 
-    /// Saves the CA certificate of the first peer that shows one, if the file does not exist, whoever the peer is. That
-    /// connection ends, and later ones are verified by the saved certificate.
+    /// Saves the CA certificate of the first peer that presents one, whoever the peer is, if the file does not exist. That
+    /// connection is closed, and later ones are verified with the saved certificate.
     pub fn bootstrap(mut self, wanted: bool) -> Self {
         self.bootstrap = wanted;
         self
     }
 
-    /// Accepts only the peer of this name.
+    /// Accepts only the peer with this name.
     pub fn peer_name(mut self, name: Option<String>) -> Self {
         self.peer_name = name;
         self
     }
 }
 
-/// The error that an address needs TLS and there are no settings for it.
+/// The error that an address needs TLS but has no settings for it.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{0} uses TLS, which needs a private key, a certificate and CA certificates: --private-key, --certificate and --ca-cert; \

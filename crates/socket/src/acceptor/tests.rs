@@ -1,4 +1,4 @@
-//! Connections that are accepted, refused and put off.
+//! Connections that are accepted, refused or delayed.
 
 use super::*;
 use crate::Address;
@@ -37,7 +37,7 @@ fn is_readable(acceptor: &Acceptor, timeout: Duration) -> bool {
     poll(&mut fds, Some(&timeout)).unwrap() > 0
 }
 
-/// The next events, once there are any.
+/// Returns the next events; waits for at least one.
 fn next(acceptor: &mut Acceptor, now: Instant) -> Vec<Accepted> {
     loop {
         assert!(is_readable(acceptor, LONG), "nothing to do");
@@ -96,7 +96,7 @@ fn a_removed_listener_accepts_nothing() {
     let (mut acceptor, id) = plain();
     let _peer = TcpStream::connect(("127.0.0.1", port(&acceptor, id))).unwrap();
     assert!(is_readable(&acceptor, LONG));
-    // It listens on, and the acceptor does not wait for it.
+    // It still listens, but the acceptor does not wait for it.
     let removed = acceptor.remove(id).unwrap();
     assert!(!is_readable(&acceptor, Duration::ZERO));
     assert!(acceptor.poll(Instant::now()).is_empty());
@@ -132,14 +132,14 @@ fn a_lack_of_descriptors_pauses_accepting_and_is_reported_once() {
     };
     assert!(error.to_string().contains("ulimit -n"), "{error}");
     assert!(acceptor.note_error(Errno::NFILE.into(), now).is_none());
-    // The connection waits, and the descriptor is not readable by it, nor by a listener that is added.
+    // The connection waits. Neither it nor a new listener makes the descriptor readable.
     let second = acceptor.add(listener("ptcp:0:127.0.0.1")).unwrap();
     let _other = TcpStream::connect(("127.0.0.1", port(&acceptor, second))).unwrap();
     let over = now + EXHAUSTED_PAUSE;
     assert_eq!(acceptor.next_timeout(), Some(over));
     assert!(acceptor.poll(over - Duration::from_nanos(1)).is_empty());
     assert!(!is_readable(&acceptor, Duration::ZERO));
-    // At the end of the pause, both are accepted, and the next lack is reported again.
+    // At the end of the pause, both are accepted, and the next shortage is reported again.
     assert_eq!(acceptor.poll(over).len(), 2);
     assert_eq!(acceptor.next_timeout(), None);
     for lasting in [Errno::NOBUFS, Errno::NOMEM] {
@@ -241,7 +241,7 @@ mod tls {
         let newer = bed.ca.sign_name("newer");
         bed.ours.write("key.pem", &newer.key);
         bed.ours.write("cert.pem", &newer.pem);
-        // The change is seen, and then that it has ended.
+        // The first call sees the change, and the next that it is complete.
         assert!(bed.acceptor.poll(now + REFRESH_INTERVAL).is_empty());
         let early = bed.acceptor.poll(now + REFRESH_INTERVAL * 3 / 2);
         assert!(early.is_empty());

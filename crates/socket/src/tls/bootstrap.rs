@@ -1,8 +1,8 @@
-//! The first connection of an end that does not know its peers' CA yet: it saves the CA certificate that the peer shows, as
+//! The first connection of a side that does not know its peers' CA yet. It saves the CA certificate that the peer presents, as
 //! Open vSwitch does.
 //!
-//! That first peer is not verified. So no data is exchanged over its connection, the certificate is reported, and every
-//! later connection is verified by the saved certificate.
+//! That first peer is not verified. So no data is exchanged with it, the certificate is reported, and later connections are
+//! verified with the saved certificate.
 
 use super::certificate::Certificate;
 use super::config::AUTHORITIES;
@@ -14,8 +14,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use x509_cert::der::pem::{LineEnding, encode_string};
 
-/// Saves the certificate of a peer's CA in a new file that only its owner may read. Always returns an error, as the
-/// connection over which the certificate arrived ends.
+/// Saves the certificate of a peer's CA in a new file that only its owner may read. Always returns an error, because the
+/// connection that presented the certificate is closed.
 pub(super) fn save(path: &Path, authority: &CertificateDer) -> TlsError {
     match write_new(path, authority) {
         Ok(()) => TlsError::Bootstrapped {
@@ -33,7 +33,7 @@ pub(super) fn save(path: &Path, authority: &CertificateDer) -> TlsError {
     }
 }
 
-/// Returns the CA's name, and the fingerprint by which people compare it.
+/// Returns the CA's name, and the fingerprint with which users compare it.
 fn describe(authority: &CertificateDer) -> String {
     let parsed = Certificate::from_der(authority);
     parsed.map_or_else(String::new, |it| {
@@ -41,7 +41,7 @@ fn describe(authority: &CertificateDer) -> String {
     })
 }
 
-/// Writes a temporary file and links it into place, so that nobody reads half of it; never replaces an existing file.
+/// Writes a temporary file and links it into place, so that no process can read a part of it; never replaces an existing file.
 fn write_new(path: &Path, authority: &CertificateDer) -> io::Result<()> {
     let text = encode_string("CERTIFICATE", LineEnding::LF, authority).map_err(io::Error::other)?;
     let mut temporary = path.as_os_str().to_owned();
@@ -52,7 +52,7 @@ fn write_new(path: &Path, authority: &CertificateDer) -> io::Result<()> {
         file.sync_all()?;
         fs::hard_link(&temporary, path)
     });
-    // Removes the temporary file, also if an earlier attempt left it.
+    // Also removes a temporary file that an earlier attempt has left.
     let _ = fs::remove_file(&temporary);
     written
 }
@@ -62,7 +62,7 @@ fn create(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true).mode(0o600);
     match options.open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            // A temporary file of an earlier process with our id.
+            // An earlier process with our id has left the temporary file.
             fs::remove_file(path)?;
             options.open(path)
         }

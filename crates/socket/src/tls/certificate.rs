@@ -8,10 +8,10 @@ use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::name::Name;
 
-/// The text that ovs-pki puts between the given name and its own number.
+/// The text that ovs-pki puts between the given name and the number that it appends.
 const OVS_PKI_ID: &str = " id:";
 
-/// A certificate (X.509). Its text is its name.
+/// An X.509 certificate. It is displayed by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     /// The subject's common name first, then the alternative names.
@@ -100,7 +100,7 @@ impl fmt::Display for Certificate {
     }
 }
 
-/// Returns the common name, or else the whole name.
+/// Returns the common name; without one, the whole name.
 pub(super) fn name_of(name: &Name) -> String {
     common_name(name).unwrap_or_else(|| printable(&name.to_string()))
 }
@@ -119,13 +119,13 @@ fn text_of(name: &GeneralName) -> Option<String> {
     }
 }
 
-/// Replaces characters that could disturb a terminal or a log.
+/// Replaces characters that could corrupt the output of a terminal or a log.
 fn printable(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().map(clean).collect()
 }
 
-/// Formats a time for people, in UTC.
+/// Formats a time for users, in UTC.
 pub(super) fn date(time: SystemTime) -> String {
     DateTime::from_system_time(time)
         .map_or_else(|_| "an unknown time".to_owned(), |at| at.to_string())

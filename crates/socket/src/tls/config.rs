@@ -18,7 +18,7 @@ use x509_cert::certificate::Rfc5280;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::{Decode, Encode};
 
-/// The time before a certificate of ours expires from which on a warning is given each day.
+/// The time before the expiry of our certificate, or an authority's, from which on a warning is given each day.
 pub const EXPIRY_WARNING: Duration = Duration::from_secs(14 * 24 * 3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -48,17 +48,17 @@ pub(super) struct Loaded {
     trust: Arc<Trust>,
 }
 
-/// A notice about the files while they are in use.
+/// A notice about the files in use.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The files have changed, and new connections use the new ones.
+    /// The files have changed; new connections use the new files.
     #[error("new key and certificates are in use: {certificate}, valid until {}", date(certificate.not_after()))]
     Reloaded {
         /// The new certificate.
         certificate: Certificate,
     },
-    /// The files have changed, and the new ones cannot be used.
+    /// The files have changed, but the new ones cannot be used.
     #[error("{0}; the old key and certificates stay in use")]
     Kept(TlsError),
     /// A certificate expires soon, or has expired.
@@ -103,7 +103,7 @@ impl Notice {
     }
 }
 
-/// Prints our certificate, and nothing of the key.
+/// Prints our certificate, but no part of the key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Tls").field(self.certificate()).finish()
@@ -111,7 +111,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads and checks the files.
+    /// Reads the files and checks them.
     ///
     /// # Errors
     /// [`TlsError::File`], with the file and the remedy.
@@ -137,8 +137,8 @@ impl Tls {
         &self.loaded.own
     }
 
-    /// Reads the files again if they have changed and have not changed since the last call, as replacing three files takes
-    /// time. Call it about once a second. `now` is the wall-clock time, by which certificates expire.
+    /// Reads the files again if they have changed, but not since the last call: replacing three files needs time. Call this
+    /// about once a second. `now` is the wall-clock time, by which certificates expire.
     pub fn refresh(&mut self, now: SystemTime) -> Vec<Notice> {
         let mut notices = Vec::new();
         notices.extend(self.reload(now));
@@ -240,7 +240,7 @@ impl Loaded {
         Arc::new(PeerVerifier::new(self.trust.clone()))
     }
 
-    /// Returns the settings of one connection as the server, without session resumption.
+    /// Returns the settings of one connection for the server, without session resumption.
     pub fn server(&self, verifier: Arc<PeerVerifier>) -> Result<Arc<ServerConfig>, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()?
@@ -251,7 +251,7 @@ impl Loaded {
         Ok(Arc::new(config))
     }
 
-    /// Returns the settings of one connection as the client.
+    /// Returns the settings of one connection for the client.
     pub fn client(&self, verifier: Arc<PeerVerifier>) -> Result<Arc<ClientConfig>, rustls::Error> {
         let mut config = ClientConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()?
@@ -274,7 +274,7 @@ fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     })
 }
 
-/// Reads one certificate or more.
+/// Reads one or more certificates.
 fn read_certificates(
     what: &'static str,
     path: &Path,
@@ -287,7 +287,8 @@ fn read_certificates(
     }
 }
 
-/// Reads the authorities' certificates; none if the first peer's will be saved, and the file does not exist yet.
+/// Reads the authorities' certificates. Returns an empty list if the file does not exist but will be created for the first
+/// peer.
 fn read_authorities(config: &TlsConfig) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let is_missing = matches!(config.ca_cert.try_exists(), Ok(false));
     match config.bootstrap && is_missing {
@@ -313,7 +314,7 @@ fn parse_authorities(
     Ok(authorities)
 }
 
-/// Reads one certificate revocation list or more.
+/// Reads one or more certificate revocation lists.
 fn read_crls(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let text = std::fs::read(path).map_err(|error| {
         let problem =
@@ -351,7 +352,7 @@ fn parse(what: &'static str, path: &Path, der: &CertificateDer) -> Result<Certif
     Certificate::from_der(der).ok_or_else(|| no_certificate(what, path))
 }
 
-/// Reads the private key. The error contains nothing of the file.
+/// Reads the private key. The error contains no part of the file.
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(&read_file(KEY, path)?).map_err(|_| {
         let problem = "has no private key without a password; expected PEM, which starts with -----BEGIN PRIVATE KEY----- or similar";

@@ -5,7 +5,7 @@ use rustls::{AlertDescription, Error};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An error of TLS. Its text names what was expected and the command to type; it never contains keys.
+/// An error of TLS. Its text names the expected state and the command for it; it never contains keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -30,7 +30,7 @@ pub enum TlsError {
         path.display()
     )]
     Bootstrapped {
-        /// The file it was saved in.
+        /// The file with the certificate.
         path: PathBuf,
         /// The CA's name and fingerprint.
         authority: String,
@@ -44,7 +44,7 @@ pub enum TlsError {
          ptcp: here"
     )]
     NotTls,
-    /// The peer did not finish the handshake in time.
+    /// The peer has not finished the handshake in time.
     #[error("the TLS handshake did not finish within {0:?}")]
     Timeout(Duration),
     /// Too many handshakes were in progress, and this was the oldest.
@@ -56,7 +56,7 @@ pub enum TlsError {
         /// Whether it had sent anything.
         spoke: bool,
     },
-    /// The peer violated the protocol, or supports no version of it that we do.
+    /// The peer violated the protocol, or does not support our versions of it.
     #[error("the TLS connection failed: {0}")]
     Protocol(String),
     /// A system call failed.
@@ -73,18 +73,18 @@ impl TlsError {
         }
     }
 
-    /// Returns `true` for background noise of an open port, which does not need an operator's attention.
+    /// Returns `true` for background noise of an open port, which an operator can ignore.
     pub fn is_noise(&self) -> bool {
         matches!(self, Self::Closed { spoke: false })
     }
 
-    /// Returns `true` if an operator must check the error although the next connection succeeds: a CA was trusted
-    /// unverified.
+    /// Returns `true` if an operator must check the error although the next connection succeeds: a CA was trusted without
+    /// verification.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Bootstrapped { .. })
     }
 
-    /// Converts an error of the protocol. `verifier` knows the problem with the peer's certificate, if any.
+    /// Converts an error of the protocol. `verifier` has the problem with the peer's certificate, if any.
     pub(super) fn explain(error: &Error, verifier: &PeerVerifier) -> Self {
         if let Some(problem) = verifier.problem() {
             return Self::Certificate(problem.to_owned());
@@ -102,7 +102,7 @@ impl TlsError {
     }
 }
 
-/// Explains an alert about the certificate that we have shown.
+/// Explains an alert about our certificate.
 fn refusal(alert: AlertDescription, verifier: &PeerVerifier) -> String {
     let ours = verifier.ours();
     match alert {

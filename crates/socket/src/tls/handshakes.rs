@@ -1,10 +1,10 @@
 //! Handshakes in progress.
 //!
-//! **Why.** Until its handshake has finished, a peer is unknown and may be nobody. The code that serves switches should not
-//! deal with such connections: they share one epoll instance here, which is readable only when there is work.
+//! **Why.** Until its handshake has finished, a peer is not authenticated. The code that serves switches should not handle such
+//! connections: they share one epoll instance here, which is readable only when work is due.
 //!
-//! **Limits.** [`MAX_HALF_OPEN`] connections, each for [`HANDSHAKE_TIMEOUT`]. If one more arrives, the oldest is closed, as
-//! it has had the most time: so silent connections lock out no peer.
+//! **Limits.** [`MAX_HALF_OPEN`] connections, each for [`HANDSHAKE_TIMEOUT`]. If one more arrives, the oldest is closed,
+//! because it has had the most time. So silent connections cannot lock out other peers.
 
 use super::error::TlsError;
 use super::session::Session;
@@ -23,13 +23,13 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of handshakes in progress.
 pub const MAX_HALF_OPEN: usize = 2048;
 
-/// The number of connections served in one call. Each may use a millisecond of computing, during which its owner does
+/// The maximum number of connections served in one call. Each may use a millisecond of computing, during which the owner does
 /// nothing else.
 const AT_ONCE: usize = 4;
 
 /// The handshakes in progress.
 ///
-/// Its descriptor is readable when there is work: then, and at [`Handshakes::next_timeout`], call [`Handshakes::poll`].
+/// Its descriptor is readable when work is due. Call [`Handshakes::poll`] then and at [`Handshakes::next_timeout`].
 pub struct Handshakes {
     tls: Tls,
     poller: Poller,
@@ -37,7 +37,7 @@ pub struct Handshakes {
     half_open: BTreeMap<u64, HalfOpen>,
     next_number: u64,
     max_half_open: usize,
-    /// Handshakes ended by us rather than by the peer.
+    /// Handshakes that we have ended, not the peer.
     ended: Vec<Ended>,
 }
 
@@ -108,7 +108,7 @@ impl Handshakes {
     ) {
         let number = self.next_number;
         self.next_number += 1;
-        // An edge at the start makes the client's first step run.
+        // A new socket is writable, so an event follows at once and the client's first step runs.
         let interest = EventFlags::IN | EventFlags::OUT;
         let watched = self.poller.add(&socket, number, interest);
         let session = session.and_then(|session| {
@@ -148,7 +148,7 @@ impl Handshakes {
     /// Continues a limited number of ready handshakes; returns those that have finished or failed.
     pub fn poll(&mut self, now: Instant) -> Vec<Ended> {
         let mut events = Vec::with_capacity(AT_ONCE);
-        // An error here would be ours, and the handshakes time out.
+        // An error here would be a bug of ours; the handshakes would time out.
         let _ = self.poller.wait(&mut events, Some(Duration::ZERO));
         for event in &events {
             self.serve(event.data.u64());
@@ -189,7 +189,7 @@ impl AsFd for Handshakes {
 }
 
 impl HalfOpen {
-    /// Waits for input, and for writability if there is output.
+    /// Waits for input, and for writability if output waits.
     fn watch(&mut self, poller: &Poller, number: u64) -> Result<(), TlsError> {
         let mut interest = EventFlags::IN;
         interest.set(EventFlags::OUT, self.session.has_unsent());
@@ -211,8 +211,8 @@ impl HalfOpen {
 }
 
 impl Stream {
-    /// Runs a handshake with the peer of this socket, and returns when it has finished. The socket may be blocking or not,
-    /// and stays so.
+    /// Runs a handshake with the peer of this socket; returns when it has finished. Whether the socket is blocking does not
+    /// matter, and does not change.
     ///
     /// # Errors
     /// [`TlsError`]; [`TlsError::Timeout`] if it needs longer than `timeout`.

@@ -1,7 +1,7 @@
 //! TLS on one socket: decrypts input and encrypts output.
 //!
 //! **Invariants.** All received bytes are decrypted and returned before the socket is waited for again, except for an
-//! incomplete record: so a socket without events has no input. Encrypted bytes are sent before more are encrypted: so the
+//! incomplete record, so a socket without events has no input. Encrypted bytes are sent before more are encrypted, so the
 //! session buffers no more than one call of [`Session::write`] accepts.
 
 use super::bootstrap;
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     verifier: Arc<PeerVerifier>,
     /// Whether the peer has sent anything.
     has_heard: bool,
-    /// Whether there is plaintext that was not read.
+    /// Whether some plaintext has not been read.
     has_input: bool,
 }
 
@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Processes received records. Sends the peer an alert about an error if the socket accepts it.
+    /// Processes received records. After an error, sends the peer an alert if the socket accepts it.
     fn process(&mut self, socket: &OwnedFd) -> Result<(), TlsError> {
         let is_first = !std::mem::replace(&mut self.has_heard, true);
         match self.tls.process_new_packets() {
@@ -128,8 +128,8 @@ impl Session {
                 return Ok(taken);
             }
         }
-        // Input is decrypted into the front of the buffer that it is read into. Plaintext never overwrites unread input: it
-        // is shorter than its record, and there is space for bytes that arrived before.
+        // Input is read into the buffer and decrypted to its front. Plaintext never overwrites unread input: it is shorter than
+        // its record, and the space at the front is for bytes that arrived before.
         let room = RECORD_BYTES.min(buffer.len() / 2);
         let (received, _) = recv(socket, &mut buffer[room..], RecvFlags::empty())?;
         if received == 0 {

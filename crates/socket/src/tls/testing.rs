@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use x509_cert::der::{Decode, Encode};
 
-/// Returns the start of a year, or a day or so before.
+/// Returns the start of a year, or up to about a day before.
 pub fn year(year: i32) -> SystemTime {
     let time = rcgen::date_time_ymd(year, 1, 1);
     SystemTime::UNIX_EPOCH + Duration::from_secs(time.unix_timestamp() as u64)
@@ -105,13 +105,13 @@ impl Authority {
     }
 }
 
-/// The files of one end.
+/// The files of one side.
 pub struct Files {
     folder: TempDir,
 }
 
 impl Files {
-    /// Writes its key and certificate, and its trusted authorities.
+    /// Writes the side's key and certificate, and its trusted authorities.
     pub fn new(own: &Made, trusted: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = Self { folder };
@@ -142,7 +142,7 @@ impl Files {
     }
 }
 
-/// The sockets of one end.
+/// Returns two connected sockets for one side: its own and the test's.
 pub fn pair() -> (OwnedFd, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -150,7 +150,7 @@ pub fn pair() -> (OwnedFd, UnixStream) {
     (ours.into(), theirs)
 }
 
-/// Two ends whose handshake the test runs.
+/// Two sides whose handshake the test runs.
 pub struct Ends {
     pub client: (Session, OwnedFd),
     pub server: (Session, OwnedFd),
@@ -160,7 +160,7 @@ pub struct Ends {
 pub type Outcome = Result<(), String>;
 
 impl Ends {
-    /// Connects both on one pair of sockets.
+    /// Connects both sides by one pair of sockets.
     pub fn new(client: &Tls, server: &Tls) -> Self {
         let (one, other) = pair();
         Self {
@@ -195,7 +195,7 @@ fn step(outcome: &mut Result<bool, TlsError>, (session, socket): &mut (Session, 
     }
 }
 
-/// Signs a certificate of X.509's version 1, which has neither version nor extensions.
+/// Signs an X.509 version 1 certificate, which has no version field and no extensions.
 pub fn version_1(authority: &Authority, name: &str) -> Made {
     let made = authority.sign_name(name);
     let newer = x509_cert::Certificate::from_der(&made.der).unwrap();

@@ -1,8 +1,7 @@
 //! Verification of a peer's certificate.
 //!
-//! Chains are verified by `webpki`, through `rustls`. It does not support certificates of X.509's version 1, which older
-//! versions of ovs-pki make: those have no extensions, and are accepted if a certificate of our file has signed them
-//! directly.
+//! `webpki` verifies chains, through `rustls`. It does not support X.509 version 1 certificates, which older versions of
+//! ovs-pki make. They have no extensions, and are accepted if a certificate in our file has signed them directly.
 
 use super::certificate::{Certificate, date};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -32,10 +31,10 @@ pub(super) const ANYBODY: &str = "openflow.invalid";
 /// The trusted authorities.
 #[derive(Debug)]
 pub(super) struct Trust {
-    /// Our own and the expected names, for messages.
+    /// Our own and the expected name, for messages.
     names: Names,
     authorities: Vec<CertificateDer<'static>>,
-    /// `None` if there is no authority yet: the first peer's will be saved.
+    /// `None` if no authority is known yet: the first peer's will be saved.
     chains: Option<Chains>,
     provider: Arc<CryptoProvider>,
     algorithms: WebPkiSupportedAlgorithms,
@@ -58,11 +57,11 @@ pub(super) struct Names {
 struct Chains {
     roots: Arc<RootCertStore>,
     clients: Arc<dyn ClientCertVerifier>,
-    /// The verifier that checks certificate revocation lists, if there are any.
+    /// The verifier that checks certificate revocation lists, if they are configured.
     servers: Option<Arc<WebPkiServerVerifier>>,
 }
 
-/// The reason that peers cannot be verified.
+/// The reason why peers cannot be verified.
 pub(super) enum Unusable {
     /// An authority's certificate.
     Authority,
@@ -70,7 +69,7 @@ pub(super) enum Unusable {
     Crl,
 }
 
-/// The end of the connection that the peer is.
+/// The role of the peer in the connection.
 #[derive(Clone, Copy)]
 enum Peer {
     Client,
@@ -135,7 +134,7 @@ impl Chains {
                     .map_err(|error| Error::General(error.to_string()))?;
                 use CertificateError as E;
                 match servers.verify_server_cert(shown, intermediates, &anybody, &[], now) {
-                    // The name is checked last, after all else; certificates of ovs-pki contain none.
+                    // The name is checked last; certificates of ovs-pki contain none.
                     Err(Error::InvalidCertificate(
                         E::NotValidForName | E::NotValidForNameContext { .. },
                     )) => Ok(()),
@@ -147,7 +146,7 @@ impl Chains {
 }
 
 impl Trust {
-    /// Creates the trust in `authorities`; without any, the first peer's will be saved.
+    /// Creates the trust in `authorities`; if empty, the first peer's authority will be saved.
     pub fn new(
         names: Names,
         authorities: Vec<CertificateDer<'static>>,
@@ -167,7 +166,8 @@ impl Trust {
         })
     }
 
-    /// Returns the authority that a peer shows behind its own certificate, if it has signed that one. It is unverified.
+    /// Returns the authority that a peer presents behind its own certificate, if it has signed that certificate. It is
+    /// unverified.
     fn introduce(
         &self,
         shown: &CertificateDer,
@@ -206,8 +206,8 @@ impl Trust {
         }
     }
 
-    /// Accepts a certificate that one of the authorities has signed. `webpki` cannot check it against revocation lists: if
-    /// there are any, it is refused.
+    /// Accepts a certificate that one of the authorities has signed. `webpki` cannot check it against revocation lists, so it
+    /// is refused if they are configured.
     fn check_version_1(&self, shown: &CertificateDer, now: UnixTime) -> Result<(), Error> {
         if self.names.crl.is_some() {
             return Err(CertificateError::UnknownRevocationStatus.into());
@@ -326,8 +326,8 @@ fn check_time(certificate: &x509_cert::Certificate, now: UnixTime) -> Result<(),
     Ok(())
 }
 
-/// Returns the content of a DER sequence of less than 128 bytes: `rustls` identifies algorithms without the sequence around
-/// them.
+/// Returns the content of a DER sequence of less than 128 bytes: `rustls` identifies algorithms by the sequence's content
+/// alone.
 fn content(sequence: &[u8]) -> Option<&[u8]> {
     match sequence {
         [0x30, len, content @ ..] if usize::from(*len) == content.len() => Some(content),
@@ -341,7 +341,7 @@ pub(super) struct PeerVerifier {
     trust: Arc<Trust>,
     /// The certificate, or the problem with it.
     verdict: OnceLock<Result<Certificate, String>>,
-    /// The authority that it has shown, if none was known.
+    /// The authority that the peer has presented, if none was known.
     introduced: OnceLock<CertificateDer<'static>>,
 }
 
@@ -354,8 +354,8 @@ impl PeerVerifier {
         }
     }
 
-    /// Returns the authority to save and its file, if none was known and the peer has shown one. Call it when the peer has
-    /// proven that it holds its certificate's key.
+    /// Returns the authority to save and its file, if none was known and the peer has presented one. Call this when the peer
+    /// has proven that it holds its certificate's key.
     pub fn introduction(&self) -> Option<(&Path, &CertificateDer<'static>)> {
         Some((&self.trust.names.authorities, self.introduced.get()?))
     }
@@ -391,7 +391,7 @@ impl PeerVerifier {
             Ok(()) => Ok(certificate),
             Err(error) => Err(self.trust.explain(error, &certificate)),
         };
-        // A peer shows its certificate once.
+        // A peer presents its certificate once.
         let _ = self.verdict.set(verdict);
         checked
     }
@@ -407,7 +407,7 @@ impl PeerVerifier {
             return self.trust.check(shown, intermediates, now, peer);
         }
         let authority = self.trust.introduce(shown, intermediates, now, peer)?;
-        // A peer shows its certificate once.
+        // A peer presents its certificate once.
         let _ = self.introduced.set(authority);
         Ok(())
     }
@@ -474,7 +474,7 @@ impl PeerVerifier {
 }
 
 impl ClientCertVerifier for PeerVerifier {
-    /// Returns none: Open vSwitch has one certificate, and a list would reveal our authorities to everyone.
+    /// Returns an empty list: Open vSwitch has one certificate, and a list would reveal our authorities to every peer.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

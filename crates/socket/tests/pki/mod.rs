@@ -1,4 +1,4 @@
-//! Keys and certificates for tests of TLS in other crates.
+//! Keys and certificates for the TLS tests of other crates.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use urtica_socket::{Tls, TlsConfig};
 
-/// An authority, and files of the certificates it has signed.
+/// An authority, and files of the certificates that it has signed.
 pub struct Pki {
     folder: TempDir,
     authority: Issuer<'static, KeyPair>,
@@ -30,7 +30,7 @@ impl Pki {
         self.folder.path().join(name)
     }
 
-    /// Makes a key and a certificate for `name`, in the files of `holder`.
+    /// Makes a key and a certificate for `name`, in files of `holder`.
     pub fn sign(&self, holder: &str, name: &str) -> TlsConfig {
         let key = KeyPair::generate().unwrap();
         let certificate = named(name).signed_by(&key, &self.authority).unwrap();
@@ -44,7 +44,7 @@ impl Pki {
         config
     }
 
-    /// Loads the files of a peer of this name.
+    /// Loads the files of a peer with this name.
     pub fn tls(&self, name: &str) -> Tls {
         Tls::load(self.sign(name, name)).unwrap()
     }

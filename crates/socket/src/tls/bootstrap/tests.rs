@@ -5,7 +5,7 @@ use crate::tls::testing::{Authority, Ends, Files, Made};
 use std::os::unix::fs::PermissionsExt;
 use std::time::SystemTime;
 
-/// Creates the files of an end that does not know its peers' CA.
+/// Creates the files of a side that does not know its peers' CA.
 fn without_ca(own: &Made) -> Files {
     let files = Files::new(own, "");
     fs::remove_file(files.path("ca.pem")).unwrap();
@@ -17,7 +17,7 @@ fn bootstrapping(files: &Files) -> crate::Tls {
     crate::Tls::load(config).unwrap()
 }
 
-/// Appends the CA's certificate to a certificate, so that both are shown.
+/// Appends the CA's certificate to a certificate, so that both are presented.
 fn with_ca(made: Made, ca: &Authority) -> Made {
     Made {
         pem: format!("{}{}", made.pem, ca.pem),
@@ -49,7 +49,7 @@ fn saves_the_first_peers_ca_and_verifies_the_next_connection_by_it() {
         3,
         "no temporary file is left"
     );
-    // Until the file is read, no peer is accepted.
+    // Until the file has been read, no peer is accepted.
     let (told, _) = Ends::new(&tls, &controller).shake_hands();
     assert!(
         told.unwrap_err()

@@ -68,7 +68,7 @@ fn reloads_changed_files_once_the_change_has_ended() {
     let now = SystemTime::now();
     assert!(tls.refresh(now).is_empty());
     let new = ca.sign_name("new");
-    // Half of the change: the key does not match the certificate.
+    // The change is half done: the key does not match the certificate.
     files.write("key.pem", &new.key);
     assert!(tls.refresh(now).is_empty());
     let [Notice::Kept(_)] = &tls.refresh(now)[..] else {
@@ -76,7 +76,7 @@ fn reloads_changed_files_once_the_change_has_ended() {
     };
     assert!(tls.refresh(now).is_empty(), "reported once");
     assert!(tls.certificate().is_called("old"));
-    // The other half, in two writes.
+    // The other half of the change, in two writes.
     files.write("cert.pem", "-----BEGIN");
     assert!(tls.refresh(now).is_empty());
     files.write("cert.pem", &new.pem);

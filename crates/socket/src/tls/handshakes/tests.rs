@@ -76,7 +76,7 @@ fn silent_connections_delay_no_handshake() {
             .is_called("s1")
     );
     assert!(client.join().unwrap());
-    // All others time out together, and none is left.
+    // All others time out at once, and no handshake is left.
     assert_eq!(
         bed.handshakes.next_timeout(),
         Some(bed.now + HANDSHAKE_TIMEOUT)

@@ -1,4 +1,4 @@
-//! Tests of both ends of a TLS connection, on sockets between which the test can intervene.
+//! Tests of both sides of a TLS connection, on sockets between which the test can intervene.
 
 use super::*;
 use crate::Stream;
@@ -6,7 +6,7 @@ use crate::tls::testing::{Authority, Ends, Files, Made, Outcome, pair, version_1
 use rcgen::DnType;
 use std::os::unix::net::UnixStream;
 
-/// Authorities as ovs-pki makes them, and the ends that they have signed.
+/// Authorities as ovs-pki makes them, and the certificates that they have signed.
 struct Pki {
     switches: Authority,
     controllers: Authority,
@@ -110,7 +110,7 @@ fn reads_data_received_with_the_end_of_the_handshake() {
     );
 }
 
-/// Passes on a byte from one socket to the other, if there is one.
+/// Passes a byte from one socket to the other, if one has arrived.
 fn pass_byte(from: &mut UnixStream, to: &mut UnixStream) -> bool {
     let mut byte = [0];
     match from.read(&mut byte) {
@@ -177,7 +177,7 @@ fn peers_of_other_authorities_are_refused_with_a_reason() {
     );
     let mut ends = Ends::new(&stranger.load(), &controller.load());
     expect(&ends.shake_hands().1, &["'s3'", "signed by 'elsewhere'"]);
-    // In TLS 1.3 a client learns of it only when it reads.
+    // In TLS 1.3, a client learns of the refusal only when it reads.
     let [mut client, _] = ends.into_streams();
     let error = client.read(&mut vec![0; 64 << 10]).unwrap_err().to_string();
     assert!(
@@ -202,7 +202,7 @@ fn certificates_outside_their_validity_are_refused_with_the_date() {
         (2998, 2999, ["not valid before 2998-01-02", "clock"]),
     ] {
         let switch = pki.switch(&made_for(from, until));
-        // A certificate that the switch itself would refuse to load.
+        // The switch itself would refuse to load this certificate.
         let tls = Tls::load_at(switch.config(), crate::tls::testing::year(until - 1)).unwrap();
         let outcome = Ends::new(&tls, &controller.load()).shake_hands();
         expect(&outcome.1, &words);
@@ -324,7 +324,7 @@ fn an_unexpected_handshake_message_ends_the_connection() {
     );
 }
 
-/// Loads an end's files with these certificate revocation lists.
+/// Loads a side's files with these certificate revocation lists.
 fn with_lists(files: &Files, lists: &str) -> Result<Tls, String> {
     files.write("crl.pem", lists);
     let config = files.config().crl(Some(files.path("crl.pem")));
@@ -363,7 +363,7 @@ fn without_a_list_of_its_authority_a_certificate_is_refused() {
     let controller = with_lists(&pki.controller(&ctl), &lists).unwrap();
     let (_, told) = Ends::new(&pki.switch(&s1).load(), &controller).shake_hands();
     expect(&told, &["'s1'", "crl.pem has a list of 'switchca'"]);
-    // Version 1: the lists are not checked.
+    // The lists are not checked for version 1.
     let lists = pki.switches.revoke(&[], 2026);
     let controller = with_lists(&pki.controller(&ctl), &lists).unwrap();
     let old = pki.switch(&version_1(&pki.switches, "old"));
