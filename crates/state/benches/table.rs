@@ -1,8 +1,8 @@
 //! The cost of a table: look-ups, and inserts of existing and of new entries.
 //!
-//! `cargo bench -p urtica-state --bench table` compares it with `papaya`'s map, with a `HashMap` behind a lock, and
-//! with the learning switch's own `MacTable`, which belongs to one thread; under `cargo test` each runs briefly.
-//! Addresses are cbench's, 100,000 for each of two switches, alternately. Nothing else contends for the caches here.
+//! `cargo bench -p urtica-state --bench table` compares it with `papaya`'s map, with a `HashMap` behind a lock, and with the
+//! learning switch's own `MacTable`, which belongs to one thread. Under `cargo test`, each runs briefly. Addresses are
+//! cbench's, 100,000 for each of two switches, alternately. No other code contends for the caches.
 
 mod support;
 
@@ -40,7 +40,7 @@ impl Word for Mac {
     }
 }
 
-/// cbench's address of a host: counted from the front.
+/// Returns cbench's address of a host, in which the first bytes count.
 fn mac(switch: usize, number: u64) -> u64 {
     let [low, mid, high, ..] = (number % HOSTS).to_le_bytes();
     u64::from_be_bytes([0, 0, 0, low, mid, high, 0, switch as u8 + 1])
@@ -109,7 +109,7 @@ fn learn_and_find(threads: usize) {
     );
 }
 
-/// Each thread fills a part of a table that is empty at first.
+/// Makes each thread fill its part of an empty table.
 fn insert_new(threads: usize) {
     let numbers =
         |thread, count| (0..count).map(move |number| (number % HOSTS, mac(thread, number)));
@@ -148,7 +148,7 @@ fn insert_new(threads: usize) {
     );
 }
 
-/// All hosts move in each round.
+/// Makes all hosts move in each round.
 fn insert_other(threads: usize) {
     let ours = Table::<Mac, u32>::new();
     let papaya = Papaya::new();

@@ -1,10 +1,9 @@
-//! The cost of reservations: on each of a path's four links, read the free capacity, and subtract from it (McNettle
-//! Figure 6).
+//! The cost of reservations, which read and then reduce the free capacity of each of a path's four links (McNettle Figure 6).
 //!
-//! `cargo bench -p urtica-state --bench transactions` compares our transactions with those of `fast-stm` and with one
-//! lock around all links, in one thread and in two; under `cargo test` each runs briefly. Threads reserve on separate
-//! links, as the shards of a network with regions mostly do, or all on shared ones: then each link's cache line moves
-//! between cores, and with eight links most paths meet. Not measured: waiting, and more than two threads.
+//! `cargo bench -p urtica-state --bench transactions` compares our transactions with those of `fast-stm` and with one lock
+//! around all links, in one thread and in two. Under `cargo test`, each runs briefly. Threads reserve either on separate links,
+//! as the shards of a network with regions mostly do, or on shared links. The cache lines of shared links move between cores,
+//! and with eight of them most paths overlap. Not measured: waiting, and more than two threads.
 
 mod support;
 
@@ -19,7 +18,7 @@ const HOPS: usize = 4;
 /// The number of paths that are used in rotation.
 const PATHS: usize = 4096;
 
-/// A link's capacity, which is never used up.
+/// A link's capacity, which cannot be used up.
 const CAPACITY: u64 = 1 << 60;
 
 fn reserve_path(links: &[TVar<u64>], path: &[usize], amount: u64) -> bool {
@@ -64,7 +63,7 @@ fn reserve_path_mutex(links: &Mutex<Vec<u64>>, path: &[usize], amount: u64) -> b
     true
 }
 
-/// Paths of four different links among these, others for each thread.
+/// Returns paths of four different links in this range, which differ for each thread.
 fn paths(links: Range<usize>, thread: usize) -> Vec<[usize; HOPS]> {
     let mut random = Random(thread as u64);
     let mut path = || {
@@ -79,7 +78,7 @@ fn paths(links: Range<usize>, thread: usize) -> Vec<[usize; HOPS]> {
     (0..PATHS).map(|_| path()).collect()
 }
 
-/// Steele, Lea and Flood's SplitMix64, with equal numbers in each run.
+/// SplitMix64 of Steele, Lea and Flood, with equal numbers in each run.
 struct Random(u64);
 
 impl Random {

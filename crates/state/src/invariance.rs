@@ -1,7 +1,7 @@
 //! Shared values are invariant in their type: code that changes the type must not compile.
 //!
-//! A function over any lifetime is also one over `'static`. A variable that holds the one is still no variable of the
-//! other: through the wider type a program could store a function that keeps its argument, and a reader of the original
+//! A function over any lifetime is also a function over `'static`. But a variable that holds the former is not a variable of
+//! the latter: through the wider type, a program could store a function that keeps its argument, and a reader with the original
 //! type would pass it a reference that is soon freed.
 
 /// A variable keeps its exact type,

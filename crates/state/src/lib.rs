@@ -1,9 +1,9 @@
 //! State that control programs share: transactional variables, concurrent tables, snapshots.
 //!
-//! A control program's handlers run on many cores. The state of one switch needs no synchronisation; the rest is shared
-//! between switches: host locations, the bandwidth left on links, the topology (McNettle section 4). This crate has one
-//! structure for each such need. It is a separate crate because it is independent of switches and networks: programs,
-//! services and tests all use it, and it is model-checked alone, in all interleavings of its threads.
+//! A control program's handlers run on many cores. The state of one switch needs no synchronisation; the rest is shared between
+//! switches: host locations, the bandwidth left on links, the topology (McNettle section 4). This crate has one structure for
+//! each of these needs. It is a separate crate because it is independent of switches and networks: programs, services and tests
+//! all use it, and it is model-checked alone, in all interleavings of its threads.
 //!
 //! | structure | for | reading | changing |
 //! | --- | --- | --- | --- |
@@ -12,8 +12,8 @@
 //! | [`Snapshot`] | one large value that is replaced as a whole | an `Arc` of it; no lock | makes a new one; readers never wait |
 //! | `Mutex`, of the standard library | values that few threads change as often as they read them | waits for others | waits for others |
 //!
-//! All may be used from any number of threads. In one thread they are deterministic: no clock is read, and no order
-//! is random.
+//! All may be used from any number of threads. In one thread they are deterministic: they read no clock and use no random
+//! order.
 //!
 //! # Bandwidth on demand
 //! McNettle's Figure 6: a path is reserved on all of its links or on none.
@@ -38,13 +38,13 @@
 //! assert_eq!((path[0].load(), path[1].load()), (6, 1));
 //! ```
 //!
-//! Without `or_else`, `check` waits until each link has enough, as [`retry`] does: [`atomically`] blocks the thread,
-//! [`atomically_async`] the task. A handler must not wait: it calls [`try_atomically`], which returns why the transaction
-//! was not carried out.
+//! Without `or_else`, `check` waits until each link has enough bandwidth, as [`retry`] does: [`atomically`] blocks the thread,
+//! [`atomically_async`] the task. A handler must not wait: it calls [`try_atomically`], which returns the reason if the
+//! transaction was not carried out.
 //!
-//! A transaction runs again after a conflict, so its only side effects must be on variables: return the work to do from it,
-//! and send messages and change tables and snapshots afterwards. Changing a [`Table`] or publishing a [`Snapshot`] inside a
-//! transaction panics; reading either is fine. Other code with side effects can check [`in_transaction`] and refuse.
+//! A transaction runs again after a conflict, so its only side effects must be on variables. Return the work to do from it, and
+//! send messages and change tables and snapshots afterwards. Changing a [`Table`] or publishing a [`Snapshot`] inside a
+//! transaction panics; reading either is allowed. Other code with side effects can check [`in_transaction`] and refuse.
 //!
 //! # Unsafe code
 //! Transactions and tables use `unsafe`, with a proof next to each use: values of any type in one machine word, and reads
@@ -67,7 +67,7 @@ pub use stm::{
 pub use table::{Table, TableError};
 pub use word::{Word, neighbourly};
 
-/// Asks the processor to fetch the cache line of a value that is read soon. It has no other effect; on processors
+/// Requests the processor to fetch the cache line of a value that will be read soon. It has no other effect; on processors
 /// without such an instruction, it does nothing.
 #[inline(always)]
 pub fn prefetch<T>(at: &T) {
@@ -102,8 +102,8 @@ mod sync {
         let _ = at;
     }
 
-    /// Prefetches a cache line for writing, which takes it from other cores. Several prefetches overlap; atomic exchanges
-    /// would wait one after another.
+    /// Prefetches a cache line for writing, which removes it from other cores' caches. Several prefetches overlap, whereas
+    /// atomic exchanges would wait one after another.
     #[inline(always)]
     pub fn prefetch_to_write<T>(at: *const T) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -2,8 +2,8 @@
 //!
 //! **How.** Readers clone an `Arc` of the current value (`arc-swap`). A version counts the publications.
 //!
-//! **Cost.** `load` takes no lock, but increments a reference count, which is a write to memory that readers share. On a
-//! hot path keep the loaded value, and load again when `version`, which only reads, has grown.
+//! **Cost.** `load` takes no lock, but increments a reference count, which is a write to memory that readers share. On a hot
+//! path, keep the loaded value, and load again when `version`, which only reads memory, has increased.
 //!
 //! **Thread-safety.** Any number of threads read and publish. Readers never wait.
 
@@ -67,8 +67,8 @@ impl<T: Send + Sync> Snapshot<T> {
         self.announce();
     }
 
-    /// Replaces the value by what `change` returns for it. If another thread publishes during the call, `change` is called
-    /// again, so no update is lost.
+    /// Replaces the value by the result of `change`. If another thread publishes during the call, `change` is called again, so
+    /// no update is lost.
     ///
     /// # Panics
     /// Like [`Snapshot::publish`].
@@ -84,7 +84,7 @@ impl<T: Send + Sync> Snapshot<T> {
         woken.iter().for_each(|waiter| waiter.wake());
     }
 
-    /// Resolves to the version as soon as it is greater than `since`.
+    /// Resolves to the version when it is greater than `since`.
     ///
     /// Works with any executor; dropping the future ends the wait.
     pub fn changed(&self, since: u64) -> impl Future<Output = u64> + Send {
@@ -131,7 +131,7 @@ impl<T: Send + Sync> Future for Changed<'_, T> {
         if is_woken {
             self.wait(context);
         }
-        // We are on the list before we check: a later publish wakes us.
+        // The waiter is registered before the check, so a later publish wakes it.
         match self.snapshot.version() {
             version if version > self.since => Poll::Ready(version),
             _ => Poll::Pending,

@@ -1,9 +1,9 @@
 //! Tasks and threads that wait for a change.
 //!
-//! **How.** A [`Waiter`] is in the [`Waiters`] of everything that it waits for; the first change wakes it, through the
+//! **How.** A [`Waiter`] is in the [`Waiters`] of each thing that it waits for. The first change wakes it, through the
 //! [`Waker`] of a task or a thread.
 //!
-//! **Thread-safety.** Any number of threads wait and wake at once. No list is locked while a waker is called.
+//! **Thread-safety.** Any number of threads wait and wake concurrently. No list is locked while a waker is called.
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard};
 use std::mem;
@@ -27,18 +27,18 @@ impl Waiter {
         })
     }
 
-    /// Replaces the waker. Returns `true` if it was woken already, through the old one.
+    /// Replaces the waker. Returns `true` if the waiter was woken already, through the old one.
     pub fn is_woken_or_wakes(&self, waker: &Waker) -> bool {
         lock(&self.waker).clone_from(waker);
         self.is_woken()
     }
 
-    /// Returns `true` if it was woken.
+    /// Returns `true` if the waiter was woken.
     pub fn is_woken(&self) -> bool {
         self.is_woken.load(Acquire)
     }
 
-    /// Wakes it.
+    /// Wakes the waiter.
     pub fn wake(&self) {
         self.is_woken.store(true, Release);
         let waker = lock(&self.waker).clone();
@@ -63,18 +63,18 @@ impl Waiters {
         lock(&self.0).retain(|other| !Arc::ptr_eq(other, waiter));
     }
 
-    /// Removes and returns all waiters, to be woken.
+    /// Removes and returns all waiters, which the caller wakes.
     pub fn take(&self) -> Vec<Arc<Waiter>> {
         mem::take(&mut *lock(&self.0))
     }
 }
 
-/// Ignores poisoning: nothing in here panics while the lock is held and the data is inconsistent.
+/// Ignores poisoning: no code here panics while it holds the lock and the data is inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a waker that unparks the calling thread, which waits with [`park_until`].
+/// Returns a waker that unparks the calling thread, which must wait with [`park_until`].
 pub(crate) fn thread_waker() -> Waker {
     struct Unpark(Thread);
     impl Wake for Unpark {

@@ -2,7 +2,7 @@
 
 /// A small value that a [`Table`](crate::Table) keeps in a word of 64 bits.
 ///
-/// Implement it for your own types by the two conversions:
+/// Implement the two conversions for your own types:
 ///
 /// ```
 /// use urtica_state::{Table, Word};
@@ -32,11 +32,11 @@ pub trait Word: Copy {
     /// Returns the value that [`Word::to_word`] converted to this word.
     fn from_word(word: u64) -> Self;
 
-    /// The hash function for keys: the slot, of a table of `2^64` slots, at which the search for this word starts.
+    /// The hash function for keys: the slot, in a table of `2^64` slots, at which the search for this word starts.
     ///
-    /// By default, 64 words that differ only in the last six bits have 64 adjacent slots of their own, and these groups are
-    /// spread by a hash: so runs of addresses are read like an array, and prefetched by the processor. If your keys differ
-    /// in other bits, override it.
+    /// By default, 64 words that differ only in the last six bits have 64 adjacent slots, and a hash spreads these groups. So a
+    /// run of addresses is read like an array, and the processor prefetches it. Override this function if your keys differ in
+    /// other bits.
     #[inline]
     fn first_slot(word: u64) -> u64 {
         neighbourly(word >> NEIGHBOURS_BITS, word)
@@ -46,8 +46,8 @@ pub trait Word: Copy {
 /// The number of low bits in which neighbours differ.
 const NEIGHBOURS_BITS: u32 = 6;
 
-/// A slot in the neighbourhood that belongs to `family`: those of a family whose `member` numbers differ in the last six
-/// bits have slots of their own.
+/// Returns a slot in the neighbourhood that belongs to `family`. Members of a family whose `member` numbers differ in the last
+/// six bits have different slots.
 #[inline]
 pub fn neighbourly(family: u64, member: u64) -> u64 {
     let product = u128::from(family) * 0x9e37_79b9_7f4a_7c15;

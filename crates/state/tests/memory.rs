@@ -15,8 +15,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: all is done by the system's allocator; the counter is a plain number without a destructor, which needs no
-// memory.
+// SAFETY: the system's allocator does all the work; the counter is a plain number without a destructor, which needs no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.set(HELD.get() + layout.size() as isize);
@@ -31,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// A table for a million entries needs memory only for its current entries, for any number of removed ones.
+/// A table for a million entries needs memory only for its current entries, even if many were removed.
 #[test]
 fn removed_entries_leave_no_memory_behind() {
     let before = HELD.get();
@@ -47,7 +46,7 @@ fn removed_entries_leave_no_memory_behind() {
     assert!(bytes < 32 << 10, "{bytes} bytes");
 }
 
-/// A thread keeps the log of its transactions for the next ones, but does not keep the memory of a large one for ever.
+/// A thread keeps the log of its transactions for the next ones, but does not keep the memory of a large log for ever.
 #[test]
 fn a_large_transaction_leaves_no_memory_behind() {
     let numbers: Vec<_> = (0..20_000).map(TVar::new).collect();

@@ -1,9 +1,9 @@
-//! Tests of transactions with a sequential model: in one thread they agree with the model, and on several threads the
-//! model agrees if it runs them one after another in some order.
+//! Tests of transactions against a sequential model. In one thread they agree with the model; on several threads the model
+//! agrees if it runs them one after another in some order.
 //!
-//! Each variable counts its writes. Each transaction of each thread reports the counts that it has read and written;
-//! they determine which transaction must precede which. If an order satisfies this, the model runs all transactions in
-//! it, and must read and write the same values.
+//! Each variable counts its writes. Each transaction of each thread reports the counts that it has read and written; they
+//! determine which transaction must precede which. If an order satisfies this, the model runs all transactions in that order,
+//! and must read and write equal values.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use urtica_state::{Abort, Limits, Refused, TVar, Transaction, retry, try_atomica
 
 const VARIABLES: usize = 5;
 
-/// A step of a program, which has a sum that all its reads add to.
+/// A step of a program. A program has a sum to which all its reads are added.
 #[derive(Clone, Debug)]
 enum Step {
     Read(usize),
@@ -238,7 +238,7 @@ fn agrees_in_some_order<T: Stored>(threads: &[Vec<Vec<Step>>]) {
     assert_eq!(loaded, model.variables);
 }
 
-/// The transactions that have found a count of a variable.
+/// The transactions that have read one count of a variable.
 #[derive(Default)]
 struct Count {
     readers: Vec<usize>,
@@ -291,7 +291,7 @@ fn last_count(program: &[Step], outcome: &Outcome, variable: usize) -> Option<u3
     Some(model.variables[variable].0)
 }
 
-/// An order of numbers, each after all that it follows.
+/// Returns an order of the numbers, in which each is after all that it follows.
 fn sorted(mut follows: Vec<BTreeSet<usize>>) -> Vec<usize> {
     let mut order = Vec::new();
     let mut left: BTreeSet<_> = (0..follows.len()).collect();

@@ -1,10 +1,10 @@
 //! Model checking of all orders in which threads can see each other's stores: transactions see a consistent snapshot
 //! and lose no update, waiters are woken, and tables find their entries.
 //!
-//! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see,
-//! up to two preemptions; with `--include-ignored`, as the nightly run has it, three in transactions. The modelled code
-//! is private to the crate, so its files are compiled into this program, with loom's atomics; memory is never freed
-//! here. It has no test harness, as the files' own tests would be among its tests.
+//! Loom runs each model once for every order of accesses and every value that the memory model allows a load to see, with up to
+//! two preemptions. With `--include-ignored`, as in the nightly run, transactions have three. The modelled code is private to
+//! the crate, so its files are compiled into this program, with loom's atomics; memory is never freed here. It has no test
+//! harness, since the files' own tests would be among its tests.
 
 #[path = "../src/stm"]
 #[allow(dead_code, reason = "the models use a part of it")]
@@ -15,12 +15,12 @@ mod stm {
     pub mod versioned;
     pub mod waiting;
 
-    /// Tables check this before changes: no table is used in a transaction here.
+    /// Tables check this before changes. No table is used in a transaction here.
     pub fn in_transaction() -> bool {
         false
     }
 
-    /// Retired values are never freed, as other threads may still read them.
+    /// Retired values are never freed, since other threads may still read them.
     pub mod reclaim {
         pub unsafe fn retire(drop_it: impl FnOnce()) {
             std::mem::forget(drop_it);
@@ -42,17 +42,17 @@ use word::Word;
 
 /// Loom's atomics, with two workarounds.
 ///
-/// - It treats `SeqCst` accesses as weaker ones, but models fences: a fence before the access means the same.
-/// - It remembers only the last access to a word. So if a thread loads a word and then changes it, loom forgets that
-///   another has loaded it before, and does not try the other order. So each access first changes a separate word,
-///   which orders nothing else.
+/// - It treats `SeqCst` accesses as weaker ones, but models fences, so a fence precedes each access, with equal meaning.
+/// - It remembers only the last access to a word. So if a thread loads a word and then changes it, loom forgets that another
+///   has loaded it before, and does not try the other order. So each access first changes a separate word, which orders nothing
+///   else.
 mod sync {
     use loom::sync::atomic;
     pub use loom::sync::{Mutex, MutexGuard};
     use std::ops::Deref;
     use std::sync::atomic::Ordering::{self, Acquire, Relaxed, SeqCst};
 
-    /// The smallest number with an effect.
+    /// The smallest number that has an effect.
     pub const FEW: usize = 2;
     pub const STRIPES: usize = 2;
     pub const NEIGHBOURHOOD: usize = 1;
@@ -61,7 +61,7 @@ mod sync {
     pub type AtomicPtr<T> = Ordered<atomic::AtomicPtr<T>>;
     pub type AtomicUsize = Ordered<atomic::AtomicUsize>;
 
-    /// An atomic each access to which changes another one before.
+    /// An atomic whose accesses each change another atomic first.
     #[derive(Debug)]
     pub struct Ordered<A> {
         accesses: atomic::AtomicUsize,
@@ -267,7 +267,7 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// Runs both at once, in a world with this number of variables, and then checks the results.
+/// Runs both functions concurrently, in a world with this number of variables, and then checks the results.
 fn race<A: Send + 'static, B: 'static>(
     variables: usize,
     one: fn(&World) -> A,
@@ -311,8 +311,7 @@ fn attempts_see_one_moment() {
     race(2, write_both, read_both, |_, (), ()| ());
 }
 
-/// Like `attempts_see_one_moment`, with enough reads that the last one raises the clock, unless a third thread has done
-/// so.
+/// Like `attempts_see_one_moment`, with enough reads that the last one raises the clock, unless a third thread has done that.
 fn attempts_see_one_moment_of_others() {
     model(2, || {
         let world = World::new(2);
@@ -405,7 +404,7 @@ fn no_wake_up_is_lost() {
     );
 }
 
-/// A key is found with its own value from when it was inserted, until it is removed.
+/// A key is found with its own value from its insertion until its removal.
 fn a_table_finds_its_entries() {
     model(IN_TABLES, || {
         let table = Arc::new(Table::<u64, u64>::new());
@@ -467,7 +466,7 @@ fn a_table_finds_its_entries_while_it_moves() {
     });
 }
 
-/// A key outside of the first line of its path is found: of eight slots, four other keys have the first four.
+/// A key outside the first line of its path is found: four other keys have the first four of eight slots.
 fn a_table_finds_displaced_keys() {
     model(IN_MOVING_TABLES, || {
         let table = Arc::new(Table::<u64, u64>::with_max_entries(5));
@@ -489,7 +488,7 @@ fn a_table_finds_displaced_keys() {
     });
 }
 
-/// A key with a search that starts at one of four slots.
+/// A key whose search starts at one of four slots.
 #[derive(Clone, Copy)]
 struct Beside(u64);
 
@@ -507,8 +506,8 @@ impl Word for Beside {
     }
 }
 
-/// A free slot has the table's reserved word as its key, and soon another key: a look-up of the reserved word does not
-/// find that key's value.
+/// The key of a free slot is the table's reserved word, and may change to another key. A look-up of the reserved word does not
+/// return that key's value.
 fn the_reserved_word_is_never_found() {
     model(IN_TABLES, || {
         let table = Arc::new(Table::<Beside, u64>::with_max_entries(5));
@@ -525,7 +524,7 @@ fn the_reserved_word_is_never_found() {
     });
 }
 
-/// Such a key is also found while the table moves to other slots.
+/// A key outside the first line of its path is also found while the table moves to other slots.
 fn a_table_finds_displaced_keys_while_it_moves() {
     model(IN_MOVING_TABLES, || {
         let table = Arc::new(Table::<u64, u64>::with_max_entries(5));
@@ -551,7 +550,7 @@ fn a_table_finds_displaced_keys_while_it_moves() {
     });
 }
 
-/// Runs all models, or the models with a name that contains the argument.
+/// Runs all models, or those whose names contain the argument.
 fn main() {
     let is_name = |arg: &String| !arg.starts_with("--");
     let wanted = std::env::args().skip(1).find(is_name);

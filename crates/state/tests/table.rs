@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use urtica_state::{Table, TableError, Word};
 
-/// (switch, port): a key of two parts.
+/// A key of two parts: (switch, port).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Port(u32, u16);
 
@@ -19,7 +19,7 @@ impl Word for Port {
     }
 }
 
-/// A key with a search that starts at one of a few slots, for all keys: nearly all are displaced.
+/// A key whose search starts at one of a few slots, so that nearly all keys are displaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Crowding(u64);
 
@@ -107,7 +107,7 @@ fn update_changes_adds_and_removes() {
     assert!(table.is_empty());
 }
 
-/// Keys that are inserted and removed endlessly need no more slots than the keys present at once.
+/// Keys that are inserted and removed endlessly need only as many slots as keys are present at once.
 #[test]
 fn removed_keys_free_their_slots() {
     let table = Table::with_max_entries(64);
@@ -120,7 +120,7 @@ fn removed_keys_free_their_slots() {
     assert_eq!(table.len(), 63);
 }
 
-/// Runs of keys that differ in any bits: a table with a bad hash would not finish here.
+/// Runs of keys may differ in any bits. With a bad hash, this test would not finish.
 #[test]
 fn keys_may_differ_in_any_bits() {
     for shift in (0..48).step_by(3) {
@@ -156,7 +156,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The model: a map, a bound, and a key that is not for entries.
+/// The model: a map, a maximum number of entries, and a reserved key.
 struct Model(BTreeMap<u64, u32>, usize);
 
 impl Model {
@@ -224,7 +224,7 @@ proptest! {
     }
 }
 
-/// More than the near caches hold, so that it is fetched ahead as well.
+/// A table larger than the L1 and L2 caches, so that it is prefetched as well.
 #[test]
 fn a_large_table_finds_all_keys() {
     let table = Table::new();

@@ -183,7 +183,7 @@ fn retry_waits_for_reads_of_a_branch() {
     }
 }
 
-/// Two threads that hand one token to and fro, which a lost wake-up would stop.
+/// Two threads hand one token to and fro; a lost wake-up would stop them.
 #[test]
 fn no_wake_up_is_lost() {
     const ROUNDS: u64 = 20_000;
@@ -260,8 +260,8 @@ fn conflicts_are_bounded() {
     assert_eq!((one.load(), other.load()), (20, 0));
 }
 
-/// After eight conflicts, and not before, a transaction has exclusive commit: other commits wait for 20 ms, and not for ever.
-/// This one meets with conflicts nevertheless, as it waits for the other's commits.
+/// After eight conflicts, and not before, a transaction has exclusive commit: other commits wait for 20 ms at most. This
+/// transaction has conflicts nevertheless, since it waits for the other's commits.
 #[test]
 fn an_exclusive_commit_delays_others() {
     let number = TVar::new(0);
@@ -441,8 +441,8 @@ fn a_future_can_be_sent_to_another_thread() {
     assert_eq!(balance.load(), 0);
 }
 
-/// Each value is dropped once: values that were overwritten or rolled back in a transaction, at once; committed values,
-/// later.
+/// Each value is dropped once: immediately if it was overwritten or rolled back in a transaction, and later if it was
+/// committed.
 #[test]
 fn values_are_dropped_once() {
     let value = Arc::new(());

@@ -1,4 +1,4 @@
-//! Transactions and tables that threads use at once, for a second or so each.
+//! Transactions and tables that several threads use concurrently, for a second or so each.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,7 +33,7 @@ fn sum(accounts: &[TVar<u64>], tx: &mut Transaction) -> Result<u64, Abort> {
         .try_fold(0, |sum, account| Ok(sum + account.read(tx)?))
 }
 
-/// No attempt of a transaction, not even one that is aborted, sees money on its way.
+/// No attempt of a transaction, not even an aborted one, sees money in transit.
 #[test]
 fn every_attempt_reads_values_of_one_moment() {
     const ACCOUNTS: usize = 8;
@@ -68,7 +68,7 @@ fn every_attempt_reads_values_of_one_moment() {
     assert_eq!(total, 100 * ACCOUNTS as u64);
 }
 
-/// A transaction that reads everything and yields commits among many that write without a pause.
+/// A transaction that reads all variables and yields commits among many transactions that write without a pause.
 #[test]
 fn a_long_transaction_commits_under_load() {
     let accounts: Vec<_> = (0..50).map(|_| TVar::new(1_u64)).collect();
@@ -98,7 +98,7 @@ fn a_long_transaction_commits_under_load() {
     });
 }
 
-/// Loads are ordered, too: a thread that has seen one write of a transaction also sees its other.
+/// Loads are ordered, too: a thread that has seen one write of a transaction also sees the other.
 #[test]
 fn loads_are_ordered() {
     let (first, second) = (TVar::new(0_u64), TVar::new(0_u64));
@@ -119,14 +119,14 @@ fn loads_are_ordered() {
     });
 }
 
-/// Counters in a table that grows, shrinks and grows: no update is lost, and no thread reads another key's value.
+/// Counters in a table that grows, shrinks and grows again: no update is lost, and no thread reads another key's value.
 #[test]
 fn a_table_loses_no_update() {
     const COUNTED: u64 = 500;
     let table = Table::<u64, u64>::with_max_entries(3000);
     let counts = Table::<u64, u64>::new();
     hammer(4, |random| {
-        // A value is its key's number, and a count.
+        // A value consists of its key's number and a count.
         let number = random % COUNTED;
         let (key, none) = (number << 20, number << 32);
         match random >> 16 & 7 {

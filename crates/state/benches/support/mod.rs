@@ -1,4 +1,4 @@
-//! Rivals side by side, interleaved several times over, so that other load on the machine affects them all.
+//! Measures rivals alternately in several rounds, so that other load on the machine affects all of them.
 
 use std::sync::Barrier;
 use std::thread;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 /// The number of measurements of each rival.
 const ROUNDS: usize = 7;
 
-/// The length of one measurement.
+/// The minimum duration of a measurement.
 const LONG_ENOUGH: Duration = Duration::from_millis(150);
 
 /// A function that carries out operations on one of several threads: the thread's number, and the number of operations.
 pub type Work<'a> = &'a (dyn Fn(usize, u64) + Sync);
 
-/// Measures rivals at the same task on `threads` threads, and prints a line for each: operations per second, as the
-/// median of the rounds with the least and the most, and its ratio to the first. Returns the medians.
+/// Measures rivals at one task on `threads` threads, and prints a line for each: operations per second, as the median, minimum
+/// and maximum of the rounds, and the median's ratio to the first rival's. Returns the medians.
 ///
-/// Under `cargo test` each runs once, briefly.
+/// Under `cargo test`, each rival runs once, briefly.
 pub fn compare(task: &str, threads: usize, rivals: &[(&str, Work)]) -> Vec<f64> {
     println!(
         "{task}, {threads} thread{}",
@@ -51,7 +51,7 @@ pub fn compare(task: &str, threads: usize, rivals: &[(&str, Work)]) -> Vec<f64> 
     medians
 }
 
-/// Returns the number of operations that is long enough to measure.
+/// Returns a number of operations that lasts long enough to measure.
 fn enough(threads: usize, work: Work) -> u64 {
     let mut count = 1000;
     loop {
@@ -63,7 +63,7 @@ fn enough(threads: usize, work: Work) -> u64 {
     }
 }
 
-/// Operations a second, of all threads together.
+/// Returns the number of operations per second of all threads together.
 fn rate(threads: usize, count: u64, work: Work) -> f64 {
     let start = Barrier::new(threads);
     let took = thread::scope(|scope| {

@@ -1,8 +1,8 @@
 //! A variable without its type, as its handles share it: the value in raw form, and its waiters.
 //!
-//! **Memory.** A core has its own cache line. It lives while it has handles, and then until no running transaction can
-//! still have read it. So a transaction only notes the cores that it reads, instead of counting as a handle, which would
-//! make readers write shared memory.
+//! **Memory.** A core has its own cache line. It lives until it has no handles and no running transaction can still have read
+//! it. So a transaction only notes the cores that it reads. If it counted as a handle instead, readers would write shared
+//! memory.
 
 use super::reclaim::retire;
 use super::versioned::{Raw, Versioned};
@@ -70,7 +70,7 @@ impl Handle {
         Self(NonNull::from(Box::leak(Box::new(core))))
     }
 
-    /// Returns a handle of a core that a running transaction has read; `None` if all other handles are gone.
+    /// Returns a handle of a core that a running transaction has read; `None` if no other handle is left.
     ///
     /// # Safety
     /// The calling thread has been pinned since before it read the core through a handle.
@@ -82,7 +82,7 @@ impl Handle {
 
     #[inline]
     pub fn core(&self) -> &Core {
-        // SAFETY: the core lives while there are handles.
+        // SAFETY: the core lives while it has handles.
         unsafe { self.0.as_ref() }
     }
 

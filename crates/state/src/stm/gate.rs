@@ -1,9 +1,9 @@
-//! Progress for a transaction that had too many conflicts: other commits wait while it runs.
+//! Progress for a transaction that had too many conflicts: other transactions' commits wait while it runs.
 //!
-//! **How.** One transaction at a time may hold the lock [`ExclusiveCommit`], and runs with the gate closed. Commits that
-//! are under way when it closes can still conflict with it, at most one per thread; commits that reach the closed gate wait
-//! until it opens, for at most [`MAX_WAIT`], so that a transaction which does not end cannot block the others for ever,
-//! however busy the machine is.
+//! **How.** One transaction at a time may hold the lock [`ExclusiveCommit`], and runs with the gate closed. Commits that are in
+//! progress when it closes can still conflict with it, at most one per thread. Commits that reach the closed gate wait until it
+//! opens, for at most [`MAX_WAIT`], so that a transaction which does not end cannot block the others for ever, even on a busy
+//! machine.
 //!
 //! **Cost.** A commit loads one word that is hardly ever written. Waiting reads the clock; a program with one thread has no
 //! conflicts and never waits.
@@ -13,21 +13,21 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// The longest time that a commit waits at a closed gate: many times the length of a transaction, and a few slices of the
-/// scheduler.
+/// The maximum time that a commit waits at a closed gate: many times the length of a transaction, and a few of the scheduler's
+/// time slices.
 const MAX_WAIT: Duration = Duration::from_millis(20);
 
 /// The gate that all commits pass.
 pub(super) static GATE: Gate = Gate::new();
 
-/// Lets commits pass, or makes them wait.
+/// A gate that lets commits pass, or makes them wait.
 #[repr(align(128))]
 pub(crate) struct Gate {
     is_closed: AtomicBool,
     exclusive: Mutex<()>,
 }
 
-/// The lock on commits: its holder commits while others wait. Dropping it opens the gate.
+/// The lock on commits: only its holder commits. Dropping it opens the gate.
 pub(crate) struct ExclusiveCommit<'a> {
     gate: &'a Gate,
     _guard: MutexGuard<'a, ()>,
@@ -66,7 +66,7 @@ impl Gate {
         self.closed(guard)
     }
 
-    /// Closes the gate, unless another transaction has the lock.
+    /// Closes the gate, unless another transaction holds the lock.
     pub fn try_close(&self) -> Option<ExclusiveCommit<'_>> {
         match self.exclusive.try_lock() {
             Ok(guard) => Some(self.closed(guard)),

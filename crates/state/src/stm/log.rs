@@ -1,20 +1,20 @@
 //! A transaction's read set and write set, and the commit that makes its writes visible at once.
 //!
-//! **How.** All reads are consistent as of one moment, initially `now` on the clock. Reading a newer word advances that
-//! moment to the time of the read, if all earlier reads are unchanged ([`Log::read`]); so a transaction never sees half of
-//! another one, even if it is aborted. A word that is not newer than `now` has not changed since, so it also held at the
-//! later moment. A small read set is validated again for each newer word, without touching the clock, which all threads
+//! **How.** All reads are consistent as of one moment, which is initially `now` on the clock. Reading a newer word advances
+//! that moment to the time of the read, if all earlier reads are unchanged ([`Log::read`]). So a transaction never sees half of
+//! another one, even if it is aborted. A word that is not newer than `now` has not changed since, so it is also consistent at
+//! the later moment. A small read set is validated again for each newer word, without accessing the clock, which all threads
 //! share; for a large one the clock is raised, and `now` advances. Writes stay in the log until [`Log::commit`] locks their
-//! words, validates all reads once more, and writes. If a variable was written right after it was read, locking it
-//! validates the read; if this holds for all reads, no other validation is needed.
+//! words, validates all reads once more, and writes. If a variable is written right after it was read, locking it validates the
+//! read; if this holds for all reads, no other validation is needed.
 //!
-//! **Cost.** Nothing is allocated once the vectors have grown: a log is reused. A read searches at most a few writes, or a
-//! hash map if the write set is larger. In a transaction without writes, each read that finds a newer word validates the
+//! **Cost.** No memory is allocated once the vectors have grown, because a log is reused. A read searches at most a few writes,
+//! or a hash map if the write set is larger. In a transaction without writes, each read that finds a newer word validates the
 //! reads; the end does not.
 //!
-//! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from [`Log::begin`] to
-//! [`Log::clear`]. A core is noted while it has a handle, and is freed only after all threads that were pinned then are
-//! unpinned: so all cores that the log refers to are alive. This is the meaning of "pinned since `begin`" below.
+//! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from [`Log::begin`] to [`Log::clear`]. A
+//! core has a handle when it is noted, and is freed only after all threads that were pinned at that time are unpinned. So all
+//! cores that the log refers to are alive. This is the meaning of "pinned since `begin`" below.
 
 use super::cause::Cause;
 use super::core::{Core, Handle};
@@ -28,13 +28,13 @@ use std::ptr::NonNull;
 /// The capacity that a log may keep for the next transaction.
 const KEPT: usize = 4096;
 
-/// The number of words newer than the clock after which it is raised: large enough that other threads hardly notice.
+/// The number of words newer than the clock after which the clock is raised: large enough that other threads hardly notice.
 const MANY: u32 = 1024;
 
 /// The log of a transaction, reused for the next one.
 #[derive(Default)]
 pub(crate) struct Log {
-    /// Values of at most this version are consistent.
+    /// Values with at most this version are consistent.
     now: u64,
     /// 0 once the transaction cannot commit.
     operations_left: u64,
@@ -154,8 +154,8 @@ impl Log {
         Ok(newer)
     }
 
-    /// Raises the clock after many newer words, for later transactions: if writes are rare, words would otherwise stay
-    /// newer for ever.
+    /// Raises the clock after many newer words, for later transactions. If writes are rare, words would otherwise stay newer
+    /// for ever.
     #[inline]
     fn note_newer(&mut self, clock: &Clock, version: u64) {
         self.newer += 1;
@@ -185,7 +185,7 @@ impl Log {
         let core = variable.as_ptr();
         let counted = self.count_operation();
         if let Err(cause) = counted {
-            // SAFETY: the core lives, as `variable` is a handle of it; the value is ours, by this function's contract.
+            // SAFETY: the core lives, as `variable` is a handle of it; the value belongs to this function by its contract.
             unsafe { drop_raw(core, raw) };
             return Err(cause);
         }
@@ -201,7 +201,7 @@ impl Log {
         if at < self.branch {
             self.undo.push((at, old));
         } else {
-            // SAFETY: we are pinned since `begin`; the value came by `write`, and was never visible to others.
+            // SAFETY: we are pinned since `begin`; the value was passed to `write`, and was never visible to others.
             unsafe { drop_raw(self.writes[at].core, old) };
         }
     }
@@ -225,7 +225,7 @@ impl Log {
         });
     }
 
-    /// Adds the latest write to the index, and the first few if they are not in it yet.
+    /// Adds the latest write to the index, and also the first few if they are not in it yet.
     #[inline(never)]
     fn index_write(&mut self, core: NonNull<Core>) {
         if self.writes.len() == FEW {
@@ -287,12 +287,12 @@ impl Log {
         self.branch = branch.outer;
     }
 
-    /// Rolls back the writes since the savepoint. Reads stay: a waiting transaction waits for changes of them, too.
+    /// Rolls back the writes since the savepoint. Reads stay, because a waiting transaction also waits for changes of them.
     pub fn roll_back(&mut self, branch: Branch) {
         while self.undo.len() > branch.undo {
             if let Some((at, old)) = self.undo.pop() {
                 let new = mem::replace(&mut self.writes[at].raw, old);
-                // SAFETY: we are pinned since `begin`; the value came by `write`, and was never visible to others.
+                // SAFETY: we are pinned since `begin`; the value was passed to `write`, and was never visible to others.
                 unsafe { drop_raw(self.writes[at].core, new) };
             }
         }
@@ -315,8 +315,8 @@ impl Log {
         !self.writes.is_empty()
     }
 
-    /// Makes all writes visible at once, or none if a value read has changed or another commit holds a lock. If old values
-    /// must be dropped or waiters woken, the writes stay for [`Log::drain_written`].
+    /// Makes all writes visible at once, or none if a value read has changed or another commit holds a lock. The writes stay
+    /// for [`Log::drain_written`] if old values must be dropped or waiters woken.
     pub fn commit(&mut self, clock: &Clock) -> Result<(), Cause> {
         if let Some(doom) = self.doom {
             return Err(doom);
@@ -344,7 +344,7 @@ impl Log {
         let few = self.writes.len() <= FEW;
         self.writes.clear();
         if few {
-            // The writes are in no index, so nothing else needs to be cleared.
+            // The writes are not in the index, so nothing else needs to be cleared.
             self.written = 0;
         }
     }
@@ -393,11 +393,11 @@ impl Log {
             .is_some_and(|at| self.writes[at].stamp.version() == read.version)
     }
 
-    /// After a commit: calls `each` with each written variable, its old value, which then belongs to the callee, and
-    /// whether the variable has waiters.
+    /// Must be called after a commit. Calls `each` with each written variable, its old value, which then belongs to the callee,
+    /// and whether the variable has waiters.
     pub fn drain_written(&mut self, mut each: impl FnMut(&Core, Raw, bool)) {
         for (at, old) in self.undo.drain(..) {
-            // SAFETY: we are pinned since `begin`; the value came by `write`, and was overwritten before it was ever visible.
+            // SAFETY: we are pinned since `begin`; the value was passed to `write`, and was overwritten before it was visible.
             unsafe { drop_raw(self.writes[at].core, old) };
         }
         for write in self.writes.drain(..) {
@@ -407,7 +407,8 @@ impl Log {
         }
     }
 
-    /// Returns handles of all variables that were read, to wait for them. A variable without other handles will not change.
+    /// Returns handles of all variables that were read, in order to wait for them. A variable without other handles cannot
+    /// change.
     pub fn read_handles(&self) -> impl Iterator<Item = (Handle, u64)> {
         self.reads.iter().filter_map(|read| {
             // SAFETY: we are pinned since `begin`, and the read was noted after it.
@@ -460,7 +461,7 @@ impl Read {
     }
 }
 
-/// Drops a value that no other thread has seen.
+/// Drops a value that no other thread can have seen.
 ///
 /// # Safety
 /// The core has a handle, or the calling thread has been pinned since it had one. The caller owns the value, which is of

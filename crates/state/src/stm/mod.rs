@@ -1,8 +1,8 @@
 //! Software transactional memory (McNettle section 4.4).
 //!
-//! **What.** [`TVar`]s hold values; [`atomically`] and its siblings run a function that reads and writes some of them as if
-//! it ran alone (serialisability). Its reads form a consistent snapshot, even if the transaction is aborted later
-//! (opacity): no transaction ever sees half of another's writes.
+//! **What.** [`TVar`]s hold values; [`atomically`] and its siblings run a function that reads and writes some of them as if it
+//! ran alone (serialisability). Its reads form a consistent snapshot, even if the transaction is aborted later (opacity): no
+//! transaction ever sees a part of another's writes.
 //!
 //! **How.** Optimistically: a transaction buffers its writes, and validates at the end that all its reads are unchanged.
 //! From the bottom up:
@@ -15,9 +15,9 @@
 //! - `transaction`, `tvar`, `run`: the public interface.
 //!
 //! **Cost.** A transaction pins an epoch, reads each variable's cache line, and locks each written word with one atomic
-//! exchange. It writes no other shared memory, and allocates nothing if values are kept inline. Starting and ending takes
-//! some 120 instructions, of which a [`Series`] saves an atomic exchange; a read takes 30 (80 if others write often), a
-//! read and a write some 200 with their part of the commit. A variable that another core wrote last is transferred from it
+//! exchange. It writes no other shared memory, and allocates nothing if values are kept inline. Starting and ending needs some
+//! 120 instructions, and a [`Series`] saves an atomic exchange of it. A read needs 30 (80 if others write often), and a read
+//! and a write need some 200 with their part of the commit. A variable that another core wrote last is transferred from it
 //! twice, once for reading and once for writing.
 //!
 //! **Thread-safety.** Everything may be used from any thread. A single thread has no conflicts, and is deterministic except

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// The number of retired values after which a thread drops earlier ones that can be dropped.
+/// The number of retired values after which a thread drops those that no transaction can read any longer.
 const RETIRED_BETWEEN_DROPS: u32 = 64;
 
 /// Calls `drop_it` after all transactions that run now have ended (epoch-based reclamation).
@@ -14,12 +14,12 @@ pub(crate) unsafe fn retire(drop_it: impl FnOnce()) {
         static RETIRED: Cell<u32> = const { Cell::new(0) };
     }
     let pinned = crossbeam_epoch::pin();
-    // SAFETY: another thread may call it, by this function's own condition; its captures outlive the call, as it is called
+    // SAFETY: another thread may call it, by this function's own condition. Its captures outlive the call, since it is called
     // when no thread pinned now is still pinned, and excluding later uses is the caller's duty.
     unsafe { pinned.defer_unchecked(drop_it) };
     RETIRED.set((RETIRED.get() + 1) % RETIRED_BETWEEN_DROPS);
     if RETIRED.get() == 0 {
-        // The epoch library occasionally does this when a thread is pinned again, which does not happen during a series.
+        // The epoch library occasionally does this when a thread is pinned again, but a series does not pin again.
         pinned.flush();
     }
 }

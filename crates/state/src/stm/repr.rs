@@ -1,7 +1,7 @@
-//! Representation of values in a word: small plain ones inline, all others behind a pointer.
+//! Representation of values in a word: small plain values are inline, all others behind a pointer.
 //!
-//! **Cost.** Integers, floats, `bool` and `char` have no extra cost; for another type a write needs an allocation, and a
-//! read one more cache line and a `clone`.
+//! **Cost.** Integers, floats, `bool` and `char` have no extra cost. For any other type, a write allocates memory, and a read
+//! accesses one more cache line and clones the value.
 
 use super::versioned::Raw;
 use std::any::TypeId;
@@ -33,11 +33,11 @@ pub(crate) fn into_raw<T: 'static>(value: T) -> Raw {
 /// Calls `look` with a reference to a value in raw form, and returns its result.
 ///
 /// # Safety
-/// `raw` was returned by [`into_raw`] for the same type, and the value is not dropped during the call.
+/// `raw` was returned by [`into_raw`] for this type, and the value is not dropped during the call.
 #[inline]
 pub(crate) unsafe fn with<T: 'static, R>(raw: Raw, look: impl FnOnce(&T) -> R) -> R {
     if !is_inline::<T>() {
-        // SAFETY: it was made from a Box of that type, which still exists.
+        // SAFETY: it was made from a Box of this type, which still exists.
         return look(unsafe { &*raw.cast::<T>() });
     }
     let bits = raw.addr();
@@ -45,11 +45,11 @@ pub(crate) unsafe fn with<T: 'static, R>(raw: Raw, look: impl FnOnce(&T) -> R) -
     look(&unsafe { (&raw const bits).cast::<T>().read_unaligned() })
 }
 
-/// Returns the function that drops a value in raw form; `None` if the type needs no drop. It must be called only once for a
+/// Returns the function that drops a value in raw form; `None` if the type needs no drop. It may be called only once for a
 /// value.
 pub(crate) fn drop_raw<T: 'static>() -> Option<unsafe fn(Raw)> {
     unsafe fn drop_box<T>(raw: Raw) {
-        // SAFETY: the caller owns it, and `into_raw` made it for the same type.
+        // SAFETY: the caller owns it, and `into_raw` made it for this type.
         drop(unsafe { Box::from_raw(raw.cast::<T>()) });
     }
     (!is_inline::<T>()).then_some(drop_box::<T>)

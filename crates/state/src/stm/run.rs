@@ -1,4 +1,4 @@
-//! Running transactions: until they commit, until they are refused, or as a future.
+//! Runs transactions: until they commit, until they are refused, or as a future.
 
 use super::cause::Cause;
 use super::gate::{ExclusiveCommit, GATE};
@@ -12,7 +12,7 @@ use std::{hint, thread};
 /// The number of conflicts after which a transaction requests exclusive commit, so that others do not commit while it runs.
 const CONFLICTS_BEFORE_EXCLUSIVE: u32 = 8;
 
-/// The number of conflicts after which it yields to other threads before the next attempt.
+/// The number of conflicts after which a transaction yields to other threads before the next attempt.
 const CONFLICTS_BEFORE_YIELD: u32 = 3;
 
 /// Limits of a transaction, beyond which it is refused.
@@ -65,7 +65,7 @@ pub enum Refused {
         "the transaction called retry, as a condition does not hold yet; try again when that may have changed"
     )]
     Retry,
-    /// In each attempt other transactions changed values that it had read.
+    /// In each attempt, other transactions changed values that it had read.
     #[error(
         "the transaction had a conflict in each of its {attempts} attempts; read fewer variables, or allow more attempts"
     )]
@@ -85,8 +85,8 @@ pub enum Refused {
 
 /// Runs a transaction as if it ran alone, and returns its result.
 ///
-/// It may run several times, so its only side effects must be on [`TVar`](crate::TVar)s. The bound `Fn` enforces part of
-/// that: values that need `&mut`, such as a switch, cannot be used inside.
+/// It may run several times, so its only side effects must be on [`TVar`](crate::TVar)s. The bound `Fn` enforces a part of
+/// this: values that need `&mut`, such as a switch, cannot be used inside.
 ///
 /// ```compile_fail,E0596
 /// let mut sent = Vec::new();
@@ -99,13 +99,13 @@ pub enum Refused {
 /// If it calls [`retry`](crate::retry), the thread sleeps until a variable that it has read changes. Never call this in a
 /// handler: use [`try_atomically`] there.
 ///
-/// **Progress.** No thread waits for a lock while holding one, so deadlock is impossible. A transaction that had eight
-/// conflicts gets exclusive commit: other commits wait until it has ended, for at most about 20 ms. So all transactions
-/// commit eventually, unless one runs longer than that under contention.
+/// **Progress.** No thread waits for a lock while it holds one, so deadlock is impossible. A transaction that had eight
+/// conflicts gets exclusive commit: other commits wait until it has ended, for at most about 20 ms. So all transactions commit
+/// eventually, unless one runs longer than that under contention.
 ///
 /// # Panics
-/// In a transaction; if the transaction calls `retry` without having read anything, since it would wait for ever; and after
-/// more reads and writes than [`Limits::DEFAULT`] allows, since it seems to loop.
+/// If called in a transaction; if the transaction calls `retry` without having read anything, since it would wait for ever; and
+/// if it exceeds the number of reads and writes of [`Limits::DEFAULT`], since it seems to loop.
 pub fn atomically<T>(transaction: impl Fn(&mut Transaction) -> Result<T, Abort>) -> T {
     loop {
         match run(&transaction) {
@@ -119,16 +119,17 @@ pub fn atomically<T>(transaction: impl Fn(&mut Transaction) -> Result<T, Abort>)
     }
 }
 
-/// Runs a transaction like [`atomically`], but never waits for others to change a value.
+/// Runs a transaction like [`atomically`], but never waits for other threads to change a value.
 ///
-/// It only waits for commits that are under way, which last until their variables are written, and for a transaction with
+/// It only waits for commits in progress, which last until their variables are written, and for a transaction with exclusive
+/// commit: see [`atomically`].
 /// exclusive commit: see [`atomically`].
 ///
 /// # Errors
-/// If the transaction calls [`retry`](crate::retry), or exceeds its limits. Nothing is changed then.
+/// If the transaction calls [`retry`](crate::retry), or exceeds its limits. Then nothing is changed.
 ///
 /// # Panics
-/// In a transaction.
+/// If called in a transaction.
 pub fn try_atomically<T>(
     limits: Limits,
     transaction: impl Fn(&mut Transaction) -> Result<T, Abort>,
@@ -173,8 +174,8 @@ fn try_again<T>(
 /// Runs a transaction as a future, for background programs: if it calls [`retry`](crate::retry), the task sleeps until a
 /// variable that it has read changes.
 ///
-/// Works with any executor. It runs each time that it is polled, and takes effect once, when it is ready. Dropping it
-/// before that cancels it without effect.
+/// Works with any executor. The transaction runs each time the future is polled, and takes effect once, when the future is
+/// ready. Dropping the future earlier cancels it without effect.
 ///
 /// # Panics
 /// When polled, like [`atomically`].
@@ -286,7 +287,7 @@ fn too_long(limits: &Limits) -> Refused {
     }
 }
 
-/// Backs off to let others commit: longer each time, and after a few conflicts by yielding the processor.
+/// Backs off to let others commit: longer each time, and after a few conflicts also by yielding the processor.
 #[cold]
 fn back_off(conflicts: u32) {
     if conflicts > CONFLICTS_BEFORE_YIELD {

@@ -31,16 +31,17 @@ thread_local! {
     static PINNED: Cell<Option<Guard>> = const { Cell::new(None) };
 }
 
-/// Returns `true` inside a transaction, where code must have no side effects except on [`TVar`](crate::TVar)s: the
-/// transaction may be run again, or be aborted.
+/// Returns `true` inside a transaction, where code must have no side effects except on [`TVar`](crate::TVar)s, because the
+/// transaction may be run again or be aborted.
 pub fn in_transaction() -> bool {
     IS_RUNNING.get()
 }
 
-/// While this value lives, each transaction of its thread after the first saves an atomic exchange: for loops with a
-/// transaction in each iteration, such as a controller's over packet-ins. It costs almost nothing if the loop runs none.
+/// While this value lives, each transaction of its thread except the first saves an atomic exchange: for loops with a
+/// transaction in each iteration, such as a controller's loop over packet-ins. A series without transactions costs almost
+/// nothing.
 ///
-/// **Memory.** Values that any thread overwrites during the series are dropped only after it has ended: keep it short.
+/// **Memory.** Values that any thread overwrites during the series are dropped only after it has ended, so keep it short.
 ///
 /// ```
 /// use urtica_state::{Series, TVar, atomically};
@@ -54,7 +55,7 @@ pub fn in_transaction() -> bool {
 /// ```
 #[must_use = "the series lasts as long as this value"]
 pub struct Series {
-    /// A nested one ends with the outermost.
+    /// A nested series ends with the outermost one.
     is_outermost: bool,
     /// It belongs to the thread.
     _not_send: PhantomData<*mut ()>,
@@ -77,7 +78,7 @@ impl Drop for Series {
     fn drop(&mut self) {
         if self.is_outermost {
             IN_SERIES.set(false);
-            // A thread that is ending is no longer pinned anyway.
+            // If the thread is ending, it is no longer pinned anyway.
             drop(PINNED.try_with(Cell::take));
         }
     }
@@ -89,10 +90,10 @@ impl fmt::Debug for Series {
     }
 }
 
-/// The transaction cannot commit: return this with `?`.
+/// The reason why a transaction cannot commit: return this with `?`.
 ///
-/// It called [`retry`] or [`check`], a value that it read has changed, or it has exceeded its [`Limits`](crate::Limits).
-/// Only [`Transaction::or_else`] should catch the first: if other code does, the transaction continues. The other two are
+/// It called [`retry`] or [`check`], a value that it read has changed, or it has exceeded its [`Limits`](crate::Limits). Only
+/// [`Transaction::or_else`] should catch the first of these: if other code does, the transaction continues. The other two are
 /// returned again by each further read and write, and at the end.
 #[derive(Debug)]
 #[must_use = "pass it on with `?`"]
@@ -112,7 +113,7 @@ impl fmt::Display for Abort {
 
 impl std::error::Error for Abort {}
 
-/// Abandons the attempt until a value that it has read changes, or for the other branch of [`Transaction::or_else`].
+/// Abandons the attempt until a value that it has read changes, or in favour of the other branch of [`Transaction::or_else`].
 ///
 /// # Errors
 /// Always.
@@ -120,7 +121,7 @@ pub fn retry<T>() -> Result<T, Abort> {
     Err(Abort(Cause::Retry))
 }
 
-/// Continues if the condition holds, and otherwise retries as [`retry`] does: `check(current >= amount)?`.
+/// Continues if the condition holds; otherwise retries like [`retry`]: `check(current >= amount)?`.
 ///
 /// # Errors
 /// If the condition does not hold.
@@ -129,8 +130,8 @@ pub fn check(condition: bool) -> Result<(), Abort> {
     if condition { Ok(()) } else { retry() }
 }
 
-/// A running transaction. [`atomically`](crate::atomically) and its siblings pass it to their closure, which can pass it on
-/// to any function that takes part.
+/// A running transaction. [`atomically`](crate::atomically) and its siblings pass it to their closure, which can pass it to any
+/// function that reads or writes variables.
 ///
 /// **Thread-safety.** It belongs to the thread that runs it.
 pub struct Transaction {
@@ -160,8 +161,7 @@ impl Transaction {
 
     /// Runs `first`; if that calls [`retry`], rolls back its writes and runs `second`.
     ///
-    /// If `second` retries, too, the transaction waits for a change of any value that either has read. (McNettle's
-    /// `orElse`.)
+    /// If `second` retries too, the transaction waits for a change of any value that either has read (McNettle's `orElse`).
     ///
     /// # Errors
     /// Those of `second`, and those of `first` except `retry`.
@@ -196,7 +196,7 @@ impl Transaction {
         unsafe { self.log.write(variable, raw) }.map_err(Abort)
     }
 
-    /// Makes all writes visible, or none. Wakes the transactions that wait for changes of them.
+    /// Makes all writes visible, or none. Wakes the transactions that wait for these changes.
     #[inline]
     pub(crate) fn commit(self, is_exclusive: bool) -> Result<(), Cause> {
         // The reads form a consistent snapshot: a transaction without writes is done.
@@ -220,14 +220,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Retires the old values, and returns the waiters for changes.
+    /// Retires the old values, and returns the waiters for the changes.
     #[inline(never)]
     fn publish(&mut self) -> Vec<Arc<Waiter>> {
         let mut woken = Vec::new();
         self.log.drain_written(|core, old, is_awaited| {
             if let Some(drop_raw) = core.drop_raw {
-                // SAFETY: the value is of the core's type, which `TVar::new` requires to be Send. The commit has replaced
-                // it, so that only transactions which run now may still read it, and only this call retires it.
+                // SAFETY: the value is of the core's type, which `TVar::new` requires to be Send. The commit has replaced it,
+                // so only transactions that are running now may still read it, and only this call retires it.
                 unsafe { retire(move || drop_raw(old)) };
             }
             if is_awaited {
@@ -237,12 +237,12 @@ impl Transaction {
         woken
     }
 
-    /// Returns the reason why it cannot commit, if known.
+    /// Returns the reason why the transaction cannot commit, if known.
     pub(crate) fn doomed(&self) -> Option<Cause> {
         self.log.doomed()
     }
 
-    /// Ends it, to wait for changes of its reads; `None` if one has changed already.
+    /// Ends the attempt in order to wait for changes of its reads; `None` if one has changed already.
     pub(crate) fn wait(self, waker: &Waker) -> Option<Waiting> {
         assert!(
             !self.log.has_read_nothing(),

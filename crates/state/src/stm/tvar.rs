@@ -11,12 +11,12 @@ use std::marker::PhantomData;
 ///
 /// A clone is another handle of the same variable. Two variables never share a cache line.
 ///
-/// **Cost.** A read takes no lock and writes no shared memory, but waits while a commit writes this very variable.
-/// Integers, floats, `bool` and `char` are stored in the variable; values of other types behind a pointer, so a write
-/// allocates. Keep large values in an `Arc`, as each read clones, or read them by reference: [`TVar::read_with`].
+/// **Cost.** A read takes no lock and writes no shared memory, but waits while a commit writes this very variable. Integers,
+/// floats, `bool` and `char` are stored in the variable, and values of other types behind a pointer, so a write allocates. Keep
+/// large values in an `Arc`, since each read clones, or read them by reference: [`TVar::read_with`].
 ///
-/// **Memory.** An overwritten value is dropped when no transaction can read it any longer, some time later and on any
-/// thread, possibly during a transaction there: its `drop` must not start one.
+/// **Memory.** An overwritten value is dropped when no transaction can read it any longer: some time later and on any thread,
+/// possibly during a transaction there. So its `drop` must not start a transaction.
 pub struct TVar<T> {
     handle: Handle,
     /// Invariant in the type: a value written through one handle is read through the others.
@@ -33,7 +33,7 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         }
     }
 
-    /// Returns the value in this transaction: the one that it has written itself, or else the committed one.
+    /// Returns the value in this transaction: the one that it has written, or the committed one.
     ///
     /// # Errors
     /// [`Abort`] if the transaction cannot commit: return it with `?`.
@@ -58,7 +58,7 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         Ok(unsafe { repr::with(raw, look) })
     }
 
-    /// Sets the value; others see it once the transaction has committed.
+    /// Sets the value. Others see it after the transaction has committed.
     ///
     /// # Errors
     /// Like [`TVar::read`].
@@ -94,7 +94,7 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         }
     }
 
-    /// Returns the value committed last, outside of any transaction.
+    /// Returns the last committed value, outside of any transaction.
     ///
     /// Two loads may see different states; all reads of one transaction see the same state.
     #[inline]

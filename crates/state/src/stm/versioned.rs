@@ -1,12 +1,12 @@
-//! A word of memory that transactions share, with its version and its lock; and the clock of versions.
+//! A word of memory that transactions share, with its version and its lock, and the clock of versions.
 //!
-//! **What.** A [`Versioned`] has a *stamp*: the version of its word, and flags that show whether a commit holds it and
-//! whether it has waiters. From the [`Clock`] a transaction learns which versions are consistent with each other.
+//! **What.** A [`Versioned`] has a *stamp*: the version of its word, and flags that show whether a commit holds it and whether
+//! it has waiters. The [`Clock`] tells a transaction which versions are consistent with each other.
 //!
-//! **How.** A clock of versions as in TL2 (Dice, Shalev and Shavit, DISC 2006), of the variant that its authors call GV5: a
-//! commit gives its words a version beyond the clock's and does not write the clock. A reader that finds such a version
-//! validates its earlier reads (Riegel, Felber and Fetzer's lazy snapshots, DISC 2006), and if they are many, first raises
-//! the clock, to avoid validating again. So the clock is read by all threads and rarely written.
+//! **How.** A clock of versions as in TL2 (Dice, Shalev and Shavit, DISC 2006), in the variant that its authors call GV5: a
+//! commit gives its words a version beyond the clock's, but does not write the clock. A reader that finds such a version
+//! validates its earlier reads (Riegel, Felber and Fetzer's lazy snapshots, DISC 2006). If there are many, it first raises the
+//! clock, to avoid validating again. So all threads read the clock, and rarely write it.
 //!
 //! **Why this is correct.** Let a transaction have read the clock as *now*. A word's value when it was read is its
 //! value at *now*, if its version is at most *now*, unless a commit changes it later with a version of at most *now*.
@@ -20,13 +20,13 @@
 use crate::sync::{AtomicPtr, AtomicU64, spin};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-/// A value as it is kept in a word: itself, or a pointer to it.
+/// A value in a word: the value itself, or a pointer to it.
 pub(crate) type Raw = *mut ();
 
 /// The number of attempts of a commit to lock a word that another commit holds.
 const LOCK_ATTEMPTS: u32 = 64;
 
-/// The version of the newest values that a transaction may combine. It has its own cache lines.
+/// The version of the newest values that a transaction may combine. On its own cache lines.
 #[repr(align(128))]
 pub(crate) struct Clock(pub AtomicU64);
 
@@ -36,7 +36,7 @@ impl Clock {
         self.0.load(SeqCst)
     }
 
-    /// Raises it to at least `version`, and returns its value.
+    /// Raises the clock to at least `version`, and returns its value.
     #[inline]
     pub fn raise(&self, version: u64) -> u64 {
         self.0.fetch_max(version, SeqCst).max(version)
@@ -63,7 +63,7 @@ impl Stamp {
         self.0 & Self::LOCKED != 0
     }
 
-    /// Returns `true` if both have the same version and lock flag.
+    /// Returns `true` if versions and lock flags are equal.
     #[inline]
     pub fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & !Self::AWAITED == 0
@@ -126,14 +126,14 @@ impl Versioned {
         }
     }
 
-    /// The word now or a moment ago, without its version: a hint that must not be dereferenced.
+    /// Returns the current word or a recent one, without its version: a hint that must not be dereferenced.
     #[inline]
     pub fn raw_hint(&self) -> Raw {
         self.raw.load(Relaxed)
     }
 
-    /// Locks the word for a commit, which must end soon, as others wait for it. Returns the stamp from before, or `None` if
-    /// another commit holds the word for long.
+    /// Locks the word for a commit, which must end soon, since others wait for it. Returns the stamp from before, or `None` if
+    /// another commit holds the word for too long.
     #[inline]
     pub fn try_lock(&self) -> Option<Stamp> {
         let mut spins = 0;
@@ -151,7 +151,7 @@ impl Versioned {
         None
     }
 
-    /// Unlocks the word, leaving it unchanged.
+    /// Unlocks the word without changing it.
     #[inline]
     pub fn unlock(&self, stamp: Stamp) {
         self.stamp.store(stamp.0, Release);
@@ -167,10 +167,11 @@ impl Versioned {
         old
     }
 
-    /// Marks the word, so that the next commit that changes it wakes its waiters. Returns `false` if it has changed since
-    /// this version, or is about to.
+    /// Marks the word, so that the next commit that changes it wakes its waiters. Returns `false` if it has changed since this
+    /// version, or is about to.
     ///
-    /// Both this and locking exchange the stamp, and one of them is the first: the commit sees the mark, or we the lock.
+    /// Both this function and locking exchange the stamp, and one of them is first: either the commit sees the mark, or this
+    /// function sees the lock.
     pub fn mark_awaited(&self, version: u64) -> bool {
         let marked = version << Stamp::VERSION_SHIFT | Stamp::AWAITED;
         let unmarked = version << Stamp::VERSION_SHIFT;
@@ -180,7 +181,7 @@ impl Versioned {
         }
     }
 
-    /// The word, with exclusive access.
+    /// Returns the word, with exclusive access.
     pub fn raw_mut(&mut self) -> Raw {
         self.raw.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Waiting until a value that a transaction has read changes.
+//! Waits until a value that a transaction has read changes.
 
 use super::core::Handle;
 use super::log::Log;
@@ -16,8 +16,8 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Starts to wait for changes of all variables in this log's read set; `None` if one has changed already.
     ///
-    /// No change is missed: the waiter is on the variable's list before the mark that makes a commit read the list, and
-    /// marking fails if the version that was read has been overwritten.
+    /// No change is missed: the waiter is on the variable's list before the word is marked, and the mark makes a commit read
+    /// the list. Marking fails if the version that was read has been overwritten.
     pub fn new(log: &Log, waker: &Waker) -> Option<Self> {
         let mut waiting = Self {
             waiter: Waiter::new(waker.clone()),

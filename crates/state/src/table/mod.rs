@@ -3,27 +3,27 @@
 //! **What.** A map for host locations (McNettle section 4.2, Primetime section IV.C): a look-up reads one cache line,
 //! rarely two, and takes no lock; an insert that changes nothing is a look-up; writers of different keys rarely contend.
 //!
-//! **How.** [`slots`] has the layout. A change locks one of [`STRIPES`] locks, chosen by the key. When slots run out, all
-//! locks are taken, the entries copied to other slots, and these become the table's: the next *generation*. Readers are not
+//! **How.** [`slots`] has the layout. A change takes one of [`STRIPES`] locks, chosen by the key. When slots run out, all locks
+//! are taken, and the entries are copied to other slots, which become the table's: the next *generation*. Readers are not
 //! affected unless they read slots that are already reused: then the generation has changed, and they search again.
 //!
-//! **Why this is correct.** A reader notes the generation, finds the slots, reads key and value, all with `Acquire`, and
-//! checks that the generation is the same. The slots that it found are cleared at a later growth, after the generation was
-//! raised with `Release`: a reader that sees a store of the clearing, or of anything after it, also sees the raised
-//! generation. Otherwise its reads returned what was stored when it found the slots, or later.
+//! **Why this is correct.** A reader reads the generation, the slots in use, and then key and value, all with `Acquire`, and
+//! checks that the generation is unchanged. The slots that it found are cleared only at a later growth, after the generation
+//! was raised with `Release`. So a reader that sees a store of the clearing, or of anything after it, also sees the raised
+//! generation. Otherwise its reads returned values that were stored when it found the slots, or later.
 //!
-//! **Cost.** 16 bytes for each slot, and one byte for sixty-four of them; at most half of the slots are used while the
-//! table can grow, and at most seven eighths later. Outgrown slots are kept, as a reader may still use them, and reused if
-//! their number fits: memory for at most three times the slots. Growing blocks writers, not readers, for some ten
-//! nanoseconds an entry. Runs of keys are stored together, so if the slots of a run are used, all of it is stored
-//! elsewhere: by count, 15 in 100 keys if a third of the slots is used, ten of them in their second slot.
-//! [`Table::prefetch`] also fetches that one if it may be needed.
+//! **Cost.** 16 bytes for each slot, and one byte for sixty-four of them. At most half of the slots are used while the table
+//! can grow, and at most seven eighths afterwards. Outgrown slots are kept, since a reader may still use them, and reused if
+//! their number fits, so memory is needed for at most three times the slots. Growing blocks writers, but not readers, for some
+//! ten nanoseconds per entry. Runs of keys are stored together; if the slots of a run are occupied, the whole run is stored
+//! elsewhere. If a third of the slots is used, a count gives 15 in 100 keys, ten of them in their second slot.
+//! [`Table::prefetch`] also fetches the second slot if it may be needed.
 //!
-//! **In transactions** a table may be read, but not changed, since a change could not be rolled back. Replacing an entry
+//! **In transactions**, a table may be read but not changed, since a change could not be rolled back. Replacing an entry
 //! panics; reading, and inserting an entry that exists already, cost nothing extra.
 //!
 //! **Thread-safety.** All methods may be called from any thread, and are atomic, except `to_vec` and `for_each`: each entry
-//! that they return existed at some moment of the call, but not all at the same moment.
+//! that they return existed at some time during the call, but not all at one time.
 
 mod slots;
 
@@ -39,7 +39,7 @@ use std::sync::{Arc, PoisonError};
 /// The maximum number of entries by default.
 const DEFAULT_MAX_ENTRIES: usize = 1 << 22;
 
-/// More entries than fit into any memory.
+/// More entries than any memory can hold.
 const MOST_ENTRIES: usize = 1 << 48;
 
 /// The reason why a [`Table`] refused an entry.
@@ -78,7 +78,7 @@ pub struct Table<K, V> {
     current: Current,
     len: OwnLine<AtomicUsize>,
     stripes: Box<[OwnLine<Mutex<()>>]>,
-    /// All slots: the ones in use, and the ones that readers may still read. Locked before all stripes.
+    /// All slots: those in use, and those that readers may still read. Locked before all stripes.
     all: Mutex<Vec<Arc<Slots>>>,
     max_entries: usize,
     max_slots: usize,
@@ -98,7 +98,7 @@ struct Current {
 
 /// The outcome of an attempt to change an entry.
 enum Exchange {
-    /// The value was this.
+    /// The change was made; the old value was this.
     Done(u64),
     /// The value differs from the expected one.
     Changed,
@@ -160,8 +160,8 @@ impl<K: Word, V: Word> Table<K, V> {
         self.find(key.to_word()) == word && word != NOTHING
     }
 
-    /// A prefetch hint: fetches the key's slot from memory for a look-up that follows soon. Does nothing for a table that
-    /// fits into the near caches.
+    /// A prefetch hint: fetches the key's slot from memory for a look-up that follows soon. Does nothing for a table that fits
+    /// into the L1 and L2 caches.
     #[inline(always)]
     pub fn prefetch(&self, key: K) {
         let slots = self.slots();
@@ -261,12 +261,12 @@ impl<K: Word, V: Word> Table<K, V> {
 
     #[inline(always)]
     fn slots(&self) -> &Slots {
-        // SAFETY: `current` points into an `Arc` of `all`, from which nothing is ever removed: the slots live as long as
-        // the table.
+        // SAFETY: `current` points into an `Arc` of `all`, from which no slots are ever removed: they live as long as the
+        // table.
         unsafe { &*self.current.slots.load(Acquire) }
     }
 
-    /// The key's value, or `NOTHING`.
+    /// Returns the key's value, or `NOTHING`.
     #[inline(always)]
     fn find(&self, key: u64) -> u64 {
         let first = K::first_slot(key);
@@ -305,7 +305,7 @@ impl<K: Word, V: Word> Table<K, V> {
         }
     }
 
-    /// Sets a key's value, if it is the expected one or `expected` is `None`.
+    /// Sets a key's value, if the current value equals `expected` or that is `None`.
     fn exchange(&self, key: u64, expected: Option<u64>, new: u64) -> Result<Exchange, TableError> {
         if expected == Some(new) {
             return Ok(Exchange::Done(new));
@@ -338,7 +338,7 @@ impl<K: Word, V: Word> Table<K, V> {
         Ok(Exchange::Done(old))
     }
 
-    /// Counts one more entry, unless the table is full.
+    /// Counts a new entry, unless the table is full.
     fn count_in(&self) -> Result<(), TableError> {
         let more = |len| (len < self.max_entries).then_some(len + 1);
         let counted = self.len.0.fetch_update(Relaxed, Relaxed, more);
@@ -348,7 +348,7 @@ impl<K: Word, V: Word> Table<K, V> {
         Ok(())
     }
 
-    /// The number of slots that may be used.
+    /// Returns the number of slots that may be used.
     fn limit(&self, slots: &Slots) -> usize {
         match slots.count() {
             count if count < self.max_slots => count / 2,
@@ -361,7 +361,7 @@ impl<K: Word, V: Word> Table<K, V> {
         &self.stripes[(first as usize / FIRST_SLOTS) % STRIPES].0
     }
 
-    /// Copies the entries to twice as many slots; to as many if many entries were removed or the table cannot grow further.
+    /// Copies the entries to twice as many slots, or to as many if many entries were removed or the table cannot grow further.
     #[cold]
     fn make_room(&self) {
         let mut all = lock(&self.all);
@@ -385,7 +385,7 @@ impl<K: Word, V: Word> Table<K, V> {
         self.current.generation.fetch_add(1, Release);
     }
 
-    /// Returns `count` free slots that are not the ones in use.
+    /// Returns `count` free slots other than those in use.
     fn spare(all: &mut Vec<Arc<Slots>>, used: &Slots, count: usize) -> Arc<Slots> {
         let is_spare =
             |slots: &&Arc<Slots>| slots.count() == count && !std::ptr::eq(&***slots, used);
@@ -413,7 +413,7 @@ fn word_of<V: Word>(value: V) -> Result<u64, TableError> {
     }
 }
 
-/// Ignores poisoning: nothing in here panics while the lock is held and the data is inconsistent.
+/// Ignores poisoning: no code here panics while it holds the lock and the data is inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,15 @@
 //! The slots of a table: open addressing by cache lines.
 //!
-//! **How.** Four entries, each a key next to its value, share a cache line. A key is in the first line of its *path* that
-//! had a free slot when it was inserted. The path starts at [`Word::first_slot`](crate::Word::first_slot), continues to the
-//! same line of other neighbourhoods of sixty-four slots, in steps that depend on the key (double hashing), and eventually
-//! visits all lines.
+//! **How.** Four entries, each a key next to its value, share a cache line. A key is in the first line of its *path* that had a
+//! free slot when it was inserted. The path starts at [`Word::first_slot`](crate::Word::first_slot), continues to the
+//! corresponding lines of other neighbourhoods of sixty-four slots, in steps that depend on the key (double hashing), and
+//! eventually visits all lines.
 //!
 //! A key never moves while these slots are in use; when it is removed, its value becomes [`NOTHING`]. So a search may end
 //! at the first line that has a free slot, and the value next to a key always belongs to it.
 //!
-//! **Thread-safety.** Any number of threads search while others claim and write, provided that each key has at most one
-//! writer at a time.
+//! **Thread-safety.** Any number of threads search while others claim and write, provided that each key has at most one writer
+//! at a time.
 
 use crate::sync::{AtomicU64, AtomicUsize, NEIGHBOURHOOD};
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ const LINE: usize = 4;
 /// The minimum number of slots: one neighbourhood.
 pub(super) const FIRST_SLOTS: usize = LINE * NEIGHBOURHOOD;
 
-/// The number of slots (64 KiB) up to which a table in use is assumed to be in the processor's near caches.
+/// The number of slots (64 KiB) up to which a table in use is assumed to be in the processor's L1 or L2 cache.
 const NEAR_SLOTS: usize = 1 << 12;
 
 /// The value of an absent key, and the reserved word that no value may be.
@@ -30,19 +30,19 @@ pub(super) const NOTHING: u64 = u64::MAX;
 /// The key of a free slot, and the reserved word that no key may be.
 pub(super) const FREE: u64 = u64::MAX;
 
-/// Gives a value its own cache lines; two of them, as processors fetch lines in pairs.
+/// Gives a value its own two cache lines, since processors fetch lines in pairs.
 #[repr(align(128))]
 pub(super) struct OwnLine<T>(pub T);
 
-/// A power of two of slots.
+/// The slots; their number is a power of two.
 pub(super) struct Slots {
     lines: Box<[Line]>,
     /// Maps a number to a slot.
     mask: usize,
-    /// For each neighbourhood, whether keys that start their search there are stored elsewhere. Only a hint: correctness
-    /// does not depend on it.
+    /// For each neighbourhood, whether some keys whose search starts there are stored elsewhere. Only a hint: correctness does
+    /// not depend on it.
     crowded: Box<[AtomicBool]>,
-    /// The number of slots that are not free. On its own cache line, as each new key writes it.
+    /// The number of slots that are not free. On its own cache lines, since each new key writes it.
     taken: OwnLine<AtomicUsize>,
 }
 
@@ -73,7 +73,7 @@ impl Slots {
         self.mask + 1
     }
 
-    /// Returns `true` if all slots fit into the near caches.
+    /// Returns `true` if all slots fit into the L1 or L2 cache.
     #[inline(always)]
     pub fn are_few(&self) -> bool {
         self.mask < NEAR_SLOTS
@@ -84,13 +84,13 @@ impl Slots {
         self.taken.0.load(Relaxed)
     }
 
-    /// Returns the first slot on the probe sequence of a key that starts its search at `first`: most keys are there.
+    /// Returns the first slot in the probe sequence of a key whose search starts at `first`. Most keys are there.
     #[inline(always)]
     pub fn first(&self, first: u64) -> &Entry {
         let slot = first as usize & self.mask;
         const { assert!(size_of::<Line>() == LINE * size_of::<Entry>()) };
-        // SAFETY: the number of entries is a power of two, so the masked index is below it, and lines consist of entries
-        // one after the other.
+        // SAFETY: the number of entries is a power of two, so the masked index is below it, and lines consist of consecutive
+        // entries.
         unsafe { &*self.lines.as_ptr().cast::<Entry>().add(slot) }
     }
 
@@ -100,7 +100,7 @@ impl Slots {
         self.first(first.wrapping_add(step(first) * FIRST_SLOTS as u64))
     }
 
-    /// Returns `true` if keys that start their search near `first` may be stored elsewhere.
+    /// Returns `true` if keys whose search starts near `first` may be stored elsewhere.
     #[inline(always)]
     pub fn is_crowded(&self, first: u64) -> bool {
         // SAFETY: `crowded` has a flag for each neighbourhood, and the mask keeps a slot's index below their number.
@@ -112,7 +112,7 @@ impl Slots {
         (first as usize & self.mask) / FIRST_SLOTS
     }
 
-    /// Returns the slot with this key, which starts its search at `first`.
+    /// Returns the slot with this key, whose search starts at `first`.
     pub fn find(&self, first: u64, key: u64) -> Option<&Entry> {
         // The key would have claimed that slot, and no slot becomes free again.
         if self.first(first).key() == FREE {
@@ -133,7 +133,7 @@ impl Slots {
         None
     }
 
-    /// Claims a slot for a key that has none; `None` if `limit` slots are used.
+    /// Claims a slot for a key that is not in the table; `None` if `limit` slots are used.
     pub fn claim(&self, first: u64, key: u64, limit: usize) -> Option<&Entry> {
         if self.taken.0.fetch_add(1, Relaxed) >= limit {
             self.taken.0.fetch_sub(1, Relaxed);
@@ -142,8 +142,8 @@ impl Slots {
         self.probes(first).find(|entry| entry.claim(key))
     }
 
-    /// Claims a slot for a key and sets its value, without synchronisation: no other thread may write, and there must be
-    /// more slots than keys.
+    /// Claims a slot for a key and sets its value, without synchronisation: no other thread may write, and there must be more
+    /// slots than keys.
     pub fn put_alone(&self, first: u64, key: u64, value: u64) {
         let entry = self.probes(first).find(|entry| entry.key() == FREE);
         let entry = entry.expect("there are more slots than keys");
@@ -152,8 +152,8 @@ impl Slots {
         self.taken.0.store(self.taken() + 1, Relaxed);
     }
 
-    /// The probe sequence: all slots, in the order in which a key that starts its search at `first` tries them. If it
-    /// continues to the second line, because the first is full, the neighbourhood is marked as crowded.
+    /// Returns the probe sequence: all slots, in the order in which a key whose search starts at `first` tries them. If it
+    /// continues to the second line because the first is full, the neighbourhood is marked as crowded.
     fn probes(&self, first: u64) -> impl Iterator<Item = &Entry> {
         let preferred = first as usize % LINE;
         let lines = self.path(first).enumerate();
@@ -179,14 +179,14 @@ impl Slots {
         })
     }
 
-    /// Returns all keys that have a value, each with its value, in no order.
+    /// Returns all keys that have a value, each with its value, in no particular order.
     pub fn entries(&self) -> impl Iterator<Item = (u64, u64)> {
         let entries = self.lines.iter().flat_map(|line| &line.0);
         let pairs = entries.map(|entry| (entry.key(), entry.value()));
         pairs.filter(|&(key, value)| key != FREE && value != NOTHING)
     }
 
-    /// Frees all slots. A search that still runs here may return anything, and is repeated.
+    /// Frees all slots. A search that is still running here may return anything, and is repeated.
     pub fn clear(&self) {
         for entry in self.lines.iter().flat_map(|line| &line.0) {
             entry.key.store(FREE, Release);
@@ -199,7 +199,8 @@ impl Slots {
     }
 }
 
-/// The number of neighbourhoods that a search advances by: odd, to reach all of them, as their number is a power of two.
+/// Returns the number of neighbourhoods that a search advances by. It is odd, so the search reaches all of them, whose number
+/// is a power of two.
 #[inline(always)]
 fn step(first: u64) -> u64 {
     first >> 40 | 1
@@ -213,13 +214,13 @@ impl Entry {
         }
     }
 
-    /// The key, or [`FREE`].
+    /// Returns the key, or [`FREE`].
     #[inline(always)]
     pub fn key(&self) -> u64 {
         self.key.load(Acquire)
     }
 
-    /// The key's value, or [`NOTHING`].
+    /// Returns the key's value, or [`NOTHING`].
     #[inline(always)]
     pub fn value(&self) -> u64 {
         self.value.load(Acquire)
