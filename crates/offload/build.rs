@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The sources with the programs, and their object files; the headers next to them belong to them.
+/// The source files of programs, and their object files. The headers next to the sources belong to them.
 const SOURCES: [(&str, &str); 4] = [
     ("bpf/learning_switch.bpf.c", "learning_switch.o"),
     ("bpf/l3.bpf.c", "l3.o"),
@@ -58,8 +58,7 @@ fn compile_source(source: &str, object: &str, headers: &str) -> Result<(), Strin
         ])
         .arg(format!("-D__TARGET_ARCH_{}", target_arch()))
         .arg(format!("-I{headers}"));
-    // Debian's headers for C programs are in a folder for each architecture, which clang does not search for a BPF
-    // target.
+    // Debian keeps headers for C programs in a folder per architecture, which clang does not search for a BPF target.
     for folder in ["x86_64-linux-gnu", "aarch64-linux-gnu"] {
         let include = Path::new("/usr/include").join(folder);
         if include.exists() {
@@ -75,13 +74,13 @@ fn compile_source(source: &str, object: &str, headers: &str) -> Result<(), Strin
     }
     eprintln!("{}", String::from_utf8_lossy(&output.stderr));
     if is_our_fault(&output.stderr) {
-        // The compiler works and refuses our source: that is our mistake, and must not be ignored.
+        // The compiler works but refuses our source: this is a mistake of ours, and must not be ignored.
         panic!("{clang} refuses {source}; see above");
     }
     Err(format!("{clang} cannot compile for BPF"))
 }
 
-/// Returns whether the compiler names our source rather than itself.
+/// Returns whether the compiler's message is about our source rather than the compiler.
 fn is_our_fault(stderr: &[u8]) -> bool {
     String::from_utf8_lossy(stderr).contains("bpf/")
 }

@@ -9,7 +9,7 @@ use urtica_wire::{DatapathId, EncodeError, MacAddr, PortNo};
 type Hosts = HashMap<(DatapathId, MacAddr), PortNo>;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Loads the kernel's half, and listens.
+    // Loads the kernel's half and listens.
     let rings = Rings::start(&["ptcp:6653".parse()?], RingSettings::default())?;
     // Registers this thread for the first ring, and maps it.
     let mut ring = rings.register(0)?;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 l2(&mut hosts, &packet, &mut replies)?;
             }
         } else if ready.output {
-            // All input is handled: sends the replies.
+            // All input has been handled: send the replies.
             ring.flush();
         }
     }

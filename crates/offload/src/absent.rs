@@ -6,7 +6,7 @@ use crate::pool::Maker;
 use std::convert::Infallible;
 use std::io;
 
-/// Has no values.
+/// A type without values.
 pub(crate) struct Loaded(Infallible);
 
 /// Identifies a build of the programs.
@@ -15,7 +15,7 @@ pub(crate) fn code(_application: Application) -> u64 {
 }
 
 impl Loaded {
-    /// Fails, since there are no programs.
+    /// Fails, since the programs were not built.
     pub fn load(_application: Application, _maps: Option<Maps>) -> io::Result<(Self, Maps)> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -10,7 +10,7 @@ use crate::session::LAYOUT;
 pub(crate) enum Application {
     LearningSwitch,
     L3,
-    /// With tables for this number of hosts.
+    /// The services, with tables for this number of hosts.
     Services {
         hosts: u32,
     },
@@ -20,7 +20,7 @@ impl Application {
     /// The applications whose maps a holder can keep.
     pub const HELD: [Self; 2] = [Self::LearningSwitch, Self::L3];
 
-    /// Returns the size of its part of a session: that of its `struct application`.
+    /// Returns the size of the application's part of a session, its `struct application`.
     pub fn bytes(self) -> usize {
         match self {
             Self::LearningSwitch => size_of::<Table>(),
@@ -29,7 +29,7 @@ impl Application {
         }
     }
 
-    /// Returns the name of its maps and sessions at a holder, which differs for each layout of them.
+    /// Returns the name under which a holder keeps its maps and sessions. It differs for each layout of them.
     pub fn form(self) -> String {
         let name = match self {
             Self::LearningSwitch => "l2",

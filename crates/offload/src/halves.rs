@@ -1,14 +1,13 @@
-//! Kernel halves that an earlier program left with a holder, and their continuation by the next program.
+//! Kernel halves that an earlier program left with a holder, which the next program continues.
 //!
-//! **What.** A holder keeps the maps that all sessions share, and for each connection its session (a map), its waker,
-//! and the two ends of its relay. With these descriptors everything in the kernel keeps running while no program is
-//! attached.
+//! **What.** A holder keeps the maps that all sessions share, and for each connection its session (a map), its waker, and the
+//! two ends of its relay. With these descriptors, everything in the kernel keeps running while no program is attached.
 //!
-//! **How.** The next program continues with these maps. If its own programs for the kernel differ, it loads them with
-//! these maps, so that they run for connections that enter the maps from then on. It reclaims the ownership of each
-//! session, finds by the session's counts and the kernel's own how far the last program was ([`Link::resume`]), and
-//! hands the connection over again. Maps of another layout are released: once all passed input has been read and all
-//! replies are written, the connection leaves them.
+//! **How.** The next program continues with these maps. If its own programs for the kernel differ, it loads them with these
+//! maps, so that they run for connections that enter the maps from then on. It reclaims the ownership of each session,
+//! determines the last program's progress from the session's counts and the kernel's own ([`Link::resume`]), and hands the
+//! connection over again. Maps of another layout are released: a connection leaves them once all passed input has been read and
+//! all replies are written.
 
 use crate::application::Application;
 use crate::kernel::{Kernel, Unavailable};
@@ -25,17 +24,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use urtica_controller::hold::{Attachment, Held, HeldConnection, Id, Link as HolderLink};
 use urtica_controller::{HeldHalves, Resumed};
 
-/// The start of labels.
+/// The prefix of labels.
 const LABEL: &str = "urtica kernel half";
 
-/// The number of no programs, in labels of maps for which programs are being loaded. No other number is less, as a text.
+/// The number that stands for no programs, in labels of maps whose programs are still being loaded. As a text, it is the least
+/// number.
 const UNKNOWN: u64 = 0;
 
-/// The kernel halves that an earlier program left with a holder; empty, if there was no such program.
+/// The kernel halves that an earlier program left with a holder; empty without such a program.
 pub struct Halves {
     sets: Vec<Set>,
     mode: Mode,
-    /// Whether a release was logged.
+    /// Whether a release has been logged.
     has_logged: AtomicBool,
 }
 
@@ -43,20 +43,20 @@ pub struct Halves {
 struct Set {
     /// The maps' id at the holder.
     id: Id,
-    /// Their application, and its layout.
+    /// The application of the maps, and its layout.
     form: String,
     /// Identifies the programs that were loaded for them.
     code: u64,
     kernel: Kernel,
     maps: Option<Maps>,
-    /// The slots of its sessions, in order.
+    /// The slots of the maps' sessions, in order.
     used: Vec<u32>,
-    /// The application that continues with them.
+    /// The application that continues with the maps.
     application: Option<Application>,
 }
 
 impl Halves {
-    /// Finds the kernel halves in the kept descriptors. Those that are no longer useful are forgotten.
+    /// Finds the kernel halves in the kept descriptors. The holder is requested to forget useless ones.
     pub fn of(held: &mut Held) -> Self {
         let mut sets = Vec::new();
         for common in std::mem::take(&mut held.commons) {
@@ -94,8 +94,8 @@ impl Halves {
         Self { mode, ..self }
     }
 
-    /// Loads the programs of the learning switch, with the maps of an earlier program if they exist and have this
-    /// layout, and lets the holder keep the maps.
+    /// Loads the programs of the learning switch, with the maps of an earlier program if they exist and have this layout, and
+    /// makes the holder keep the maps.
     ///
     /// # Errors
     /// Those of [`Kernel::start`]. The maps of the earlier program are then released.
@@ -125,7 +125,7 @@ impl Halves {
                 let of_session = label(&form, id);
                 let is_other = set.code != own;
                 if is_other {
-                    // Whoever comes next cannot know how far this has come.
+                    // If this program dies now, the next one cannot know how far the loading has come.
                     rename(holder, id, label(&form, UNKNOWN), &maps.fds());
                 }
                 set.kernel =
@@ -149,13 +149,13 @@ impl Halves {
         Ok(kernel)
     }
 
-    /// Returns the number of connections whose tables are continued.
+    /// Returns the number of connections whose tables continue to be used.
     pub fn going_on(&self) -> usize {
         let going_on = self.sets.iter().filter(|set| set.application.is_some());
         going_on.map(|set| set.used.len()).sum()
     }
 
-    /// Logs once that tables are released, and why.
+    /// Logs once that tables are released, and the reason.
     fn log_release(&self, set: &Set) {
         if self.has_logged.swap(true, Relaxed) {
             return;
@@ -192,13 +192,13 @@ impl HeldHalves for Halves {
     }
 }
 
-/// Returns the label of a session of this form, whose maps the holder has under this id; or of maps, with the number
-/// that identifies the programs loaded for them.
+/// Returns the label of a session of this form, whose maps have this id at the holder; or of maps whose programs are identified
+/// by this number.
 fn label(form: &str, number: u64) -> String {
     format!("{LABEL} {form} {number}")
 }
 
-/// Tells the holder which programs are loaded for its maps.
+/// Reports to the holder which programs are loaded for its maps.
 fn rename(holder: &HolderLink, id: Id, label: String, maps: &[BorrowedFd]) {
     if let Err(error) = holder.replace_common(id, label, maps) {
         tracing::warn!(%error, "cannot tell the holder which programs run in the kernel; the next program may use outdated ones");

@@ -1,4 +1,4 @@
-//! The programs in the kernel: whether it accepts them, and the state that connections share.
+//! The programs in the kernel: the check whether it accepts them, and the state that connections share.
 
 use crate::application::Application;
 use crate::link::LateTurns;
@@ -17,10 +17,10 @@ use std::path::Path;
 use std::sync::Arc;
 use urtica_controller::hold::Id;
 
-/// The oldest kernel whose sockmaps pass, redirect and count as the programs need.
+/// The oldest kernel whose sockmaps pass, redirect and count as the programs require.
 const OLDEST: (u32, u32) = (6, 6);
 
-/// Why there is no kernel half.
+/// The reason why there is no kernel half.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
@@ -33,7 +33,7 @@ pub enum Unavailable {
         /// The kernel's release.
         found: String,
     },
-    /// The kernel would interpret programs, if it runs any.
+    /// The kernel would interpret programs, or runs none.
     #[error("the kernel's JIT compiler is off: type `sysctl net.core.bpf_jit_enable=1`")]
     NoJit,
     /// The kernel has no BPF at all.
@@ -50,7 +50,7 @@ pub enum Unavailable {
          around it, or one that allows the system call bpf()"
     )]
     Confined,
-    /// The kernel refuses the programs.
+    /// The kernel rejects the programs.
     #[error("the kernel refuses its programs: {0}")]
     Refused(io::Error),
 }
@@ -66,13 +66,13 @@ impl Unavailable {
     }
 }
 
-/// Returns whether loading is forbidden in general, and not only for these programs: EPERM instead of EACCES. libbpf
-/// keeps only the text of the error.
+/// Returns whether loading is forbidden in general (EPERM), and not only for these programs (EACCES). libbpf keeps only the
+/// text of the error.
 fn is_forbidden(error: &io::Error) -> bool {
     error.to_string().contains("os error 1)")
 }
 
-/// Returns whether this thread has the privileges for loading.
+/// Returns whether this thread has the necessary privileges.
 fn is_privileged() -> bool {
     let enough = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
     rustix::thread::capabilities(None).is_ok_and(|sets| {
@@ -80,8 +80,8 @@ fn is_privileged() -> bool {
     })
 }
 
-/// The loaded programs, and the tables that they share. They stay in the kernel until the last copy of this is dropped
-/// or the process ends.
+/// The loaded programs, and the tables that they share. They stay in the kernel until the last clone of this is dropped or the
+/// process ends.
 #[derive(Clone)]
 pub struct Kernel {
     shared: Arc<Mutex<Slots>>,
@@ -92,19 +92,19 @@ pub struct Kernel {
 
 /// The maps, and the state of their sessions.
 struct Slots {
-    /// Keeps the programs in the kernel; `None` if the maps are an earlier program's, and must be released.
+    /// Keeps the programs in the kernel; `None` for maps of an earlier program that must be released.
     loaded: Option<Loaded>,
     maps: Maps,
     /// The label of sessions at a holder that keeps the maps.
     label: Option<String>,
-    /// The sessions of an earlier program without new handlers, by their connections' ids at the holder.
+    /// The sessions of an earlier program whose handlers have not been created yet, by their connections' ids at the holder.
     resumed: HashMap<Id, ResumedSession>,
 }
 
-/// A session of an earlier program, for its new handler.
+/// A session of an earlier program, which its new handler continues.
 pub(crate) struct ResumedSession {
     pub memory: Arc<Memory>,
-    /// Receives the actions for changes of the owner from the handler.
+    /// Receives the handler's actions for changes of the owner.
     pub turns: LateTurns,
 }
 
@@ -116,15 +116,15 @@ pub(crate) struct Opened {
 }
 
 impl Kernel {
-    /// Returns why the programs were left out of this build; `None` if it has them.
+    /// Returns the reason why this build has no programs; `None` if it has them.
     pub fn not_built() -> Option<&'static str> {
         option_env!("URTICA_WITHOUT_PROGRAMS")
     }
 
-    /// Checks everything that can be checked before the programs are loaded, which takes long.
+    /// Makes all checks that are possible before the programs are loaded, which needs much time.
     ///
     /// # Errors
-    /// [`Unavailable`] if there are no programs, or the system does not allow them.
+    /// [`Unavailable`] if this build has no programs, or the system does not allow them.
     pub fn check() -> Result<(), Unavailable> {
         check_system()
     }
@@ -132,7 +132,7 @@ impl Kernel {
     /// Loads the programs.
     ///
     /// # Errors
-    /// [`Unavailable`] if there are no programs, or the kernel does not accept them.
+    /// [`Unavailable`] if this build has no programs, or the kernel does not accept them.
     pub fn start() -> Result<Self, Unavailable> {
         Self::load(Application::LearningSwitch)
     }
@@ -143,9 +143,9 @@ impl Kernel {
         Self::with(Some(loaded), maps, &[], None).map_err(Unavailable::because)
     }
 
-    /// Continues with these maps of an earlier program with this application, which the holder has under this id, and
-    /// in which these slots are used. Loads the programs, unless `code` shows that the present ones are identical: the
-    /// kernel's checks take long.
+    /// Continues this application with these maps of an earlier program, which have this id at the holder, and in which these
+    /// slots are used. Loads the programs, unless `code` shows that the loaded ones are identical, since the kernel's checks
+    /// need much time.
     pub(crate) fn start_again(
         application: Application,
         maps: Maps,
@@ -163,7 +163,7 @@ impl Kernel {
             .map_err(Unavailable::because)
     }
 
-    /// Wraps maps of an earlier program with these slots, in which no new sessions are created.
+    /// Wraps maps of an earlier program with these slots. No new sessions are created in them.
     pub(crate) fn of_earlier(maps: Maps, used: &[u32]) -> io::Result<Self> {
         Self::with(None, maps, used, None)
     }
@@ -202,7 +202,7 @@ impl Kernel {
         use_fds(&self.lock().maps.fds());
     }
 
-    /// Lets a holder keep the maps, by a function that receives their descriptors and returns the label of sessions.
+    /// Makes a holder keep the maps, by a function that receives their descriptors and returns the label of sessions.
     pub(crate) fn hold(
         &self,
         keep: impl FnOnce(&[BorrowedFd]) -> io::Result<String>,
@@ -223,9 +223,9 @@ impl Kernel {
         self.lock().resumed.remove(&connection)
     }
 
-    /// Limits the number of connections at a time: up to 4,096, and
-    /// [`DEFAULT_MAX_SWITCHES`](crate::DEFAULT_MAX_SWITCHES) by default. Each needs about 0.25 MB of the kernel's
-    /// memory, 0.4 MB for the router; the program serves further connections alone.
+    /// Limits the number of connections at a time: up to 4,096, and [`DEFAULT_MAX_SWITCHES`](crate::DEFAULT_MAX_SWITCHES) by
+    /// default. Each needs about 0.25 MB of the kernel's memory, or 0.4 MB for the router. The program serves further
+    /// connections without the kernel.
     pub fn max_switches(self, count: u32) -> Self {
         self.limit(count);
         self
@@ -235,7 +235,7 @@ impl Kernel {
         self.sessions.limit(count);
     }
 
-    /// Returns an unused session; `None` if none is ready, or there are too many.
+    /// Returns an unused session; `None` if none is ready, or the limit is reached.
     pub(crate) fn open_session(&self) -> Option<Opened> {
         let lease = Arc::new(self.sessions.take()?);
         let waker = lease.waker()?;
@@ -252,7 +252,7 @@ impl Kernel {
         }
     }
 
-    /// Resumes the session that an earlier program left in this slot: its map, and the program's waker.
+    /// Resumes the session that an earlier program left in this slot, with its map and the program's waker.
     pub(crate) fn resume_session(&self, slot: u32, session: OwnedFd, waker: Arc<Waker>) -> Lease {
         let waker = Some(waker);
         self.sessions.resume(Made {
@@ -278,8 +278,8 @@ impl Kernel {
         self.lock().maps.attach(slot, way)
     }
 
-    /// Completes the maps for a session of an earlier program, except for the switch's socket itself; returns whether
-    /// that is in the map.
+    /// Enters the sockets of an earlier program's session into the maps, except for the switch's socket itself. Returns whether
+    /// that one is in its map.
     pub(crate) fn attach_rest(&self, slot: u32, way: &Way) -> io::Result<bool> {
         let slots = self.lock();
         slots.maps.attach_way(slot, way)?;
@@ -302,18 +302,18 @@ impl Kernel {
         self.lock().maps.empty_relay(slot)
     }
 
-    /// Removes a session's sockets from the maps; the switch's is about to be closed.
+    /// Removes a session's sockets from the maps. The caller is about to close the switch's socket.
     pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
         self.lock().maps.forget(slot, cookies);
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
-        // The guarded state is consistent between any two statements.
+        // The guarded state is consistent after every statement.
         self.shared.lock()
     }
 }
 
-/// Checks everything that needs no loading: a service manager's system call filter may kill a process that tries it.
+/// Makes the checks that need no loading: a service manager's system call filter may kill a process that tries to load.
 pub(crate) fn check_system() -> Result<(), Unavailable> {
     check_kernel(Path::new("/proc/sys"))?;
     match is_privileged() {

@@ -1,8 +1,8 @@
 //! The router's part of a session: `struct application` of `bpf/l3.h`, field by field.
 //!
-//! While the program is the owner it writes facts into the tables; the kernel looks them up, and notes the hosts that
-//! it has heard. Any thread may mark the facts as stale: the kernel then does not answer until the program has
-//! forgotten all of them.
+//! While the program is the owner, it writes facts into the tables. The kernel looks facts up, and records the hosts that it
+//! has heard. Any thread may mark the facts as stale; the kernel then does not answer until the program has forgotten all of
+//! them.
 
 use crate::session::Memory;
 use std::cell::UnsafeCell;
@@ -56,7 +56,7 @@ struct Flow {
     generation: u32,
 }
 
-/// The whole part, as in the memory that the kernel uses.
+/// The whole part, as in the memory that kernel and program share.
 #[repr(C)]
 pub struct Tables {
     is_stale: AtomicU32,
@@ -67,7 +67,7 @@ pub struct Tables {
     known: UnsafeCell<Known>,
 }
 
-/// State of the owner only.
+/// State that only the owner uses.
 #[repr(C)]
 struct Known {
     hosts: [Host; MAX_HOSTS],
@@ -84,7 +84,7 @@ trait Entry: Copy {
     /// Sets the generation; 0 marks a free slot.
     fn set_generation(&mut self, generation: u32);
 
-    /// Returns whether it has the subject of another.
+    /// Returns whether both entries have one subject.
     fn is_about(&self, other: &Self) -> bool;
 }
 
@@ -107,7 +107,7 @@ impl Entry for Host {
 }
 
 impl NextHop {
-    /// Returns the fact that the program stored.
+    /// Returns the fact as the program stored it.
     fn fact(&self) -> L3Fact {
         let address = Ipv4Addr::from_bits(self.address);
         let dst = MacAddr::from_u64(self.dst);
@@ -143,7 +143,7 @@ impl Entry for NextHop {
 }
 
 impl Flow {
-    /// Returns the fact that the program stored.
+    /// Returns the fact as the program stored it.
     fn fact(&self) -> L3Fact {
         L3Fact::Flow {
             src: MacAddr::from_u64(self.src),
@@ -171,7 +171,7 @@ impl Entry for Flow {
     }
 }
 
-/// Puts an entry into a slot where the kernel searches for it, if one is free.
+/// Puts an entry into one of the slots that the kernel searches for it, if one is free.
 fn put<E: Entry>(table: &mut [E], entry: E) {
     let hash = (entry.key().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
     let first = (hash * PLACES_IN_BUCKET) & (table.len() - 1);
@@ -186,7 +186,7 @@ fn put<E: Entry>(table: &mut [E], entry: E) {
     }
 }
 
-/// Writes an entry such that the next program finds it complete, or a free slot, whenever this one dies.
+/// Writes an entry so that the next program finds it either complete or as a free slot, whenever this program dies.
 fn write<E: Entry>(place: &mut E, mut entry: E) {
     let generation = entry.generation();
     place.set_generation(0);
@@ -208,12 +208,12 @@ fn retain<E: Entry>(table: &mut [E], generation: u32, mut keep: impl FnMut(&E) -
     }
 }
 
-/// The tables of one session, for the thread that its connection belongs to. All methods but [`SharedTables::forget`]
-/// must be called while the program is the owner.
+/// The tables of one session, for the connection's thread. All methods except [`SharedTables::forget`] must be called while the
+/// program is the owner.
 pub struct SharedTables(Arc<Memory>);
 
 impl SharedTables {
-    /// Creates the tables of a session that was never handed over, and whose packet-outs have this xid.
+    /// Creates the tables of a session that was never handed over. Its packet-outs have this xid.
     pub fn new(memory: Arc<Memory>, xid: u32) -> Self {
         let shared = Self(memory);
         shared.tables().xid.store(xid, Relaxed);
@@ -234,8 +234,7 @@ impl SharedTables {
 
     fn known(&mut self) -> &mut Known {
         // SAFETY: the kernel uses it only while it is the owner, and the program calls this only while it is, in the
-        // thread that the connection belongs to: the exchange of the owner orders the accesses. It contains only
-        // numbers.
+        // connection's thread: the exchange of the owner orders the accesses. It contains only numbers.
         unsafe { &mut *self.tables().known.get() }
     }
 
@@ -339,9 +338,9 @@ impl SharedTables {
         }
     }
 
-    /// Forgets all facts, if any have become stale since the last call.
+    /// Forgets all facts if any have become stale since the last call.
     pub fn forget_stale(&mut self) {
-        // Usually, there is nothing to write.
+        // Usually there is nothing to do, so the word is only read.
         let is_stale = &self.tables().is_stale;
         if is_stale.load(Relaxed) == 0 || is_stale.swap(0, AcqRel) == 0 {
             return;
@@ -353,7 +352,7 @@ impl SharedTables {
         self.tables().generation.store(next.max(1), Relaxed);
     }
 
-    /// Frees all slots, before generations start again.
+    /// Frees all slots, before generation numbers start again.
     fn clear(&mut self) {
         let known = self.known();
         known.hosts.iter_mut().for_each(|host| host.generation = 0);
@@ -363,8 +362,8 @@ impl SharedTables {
     }
 }
 
-/// Marks the session's facts as stale. From any thread. Does nothing if the session is left to the next program, which
-/// checks the facts.
+/// Marks the session's facts as stale. Any thread may call this. Does nothing if the session is left to the next program, which
+/// checks the facts itself.
 pub fn forget(memory: &Memory) {
     if !memory.is_left.load(Relaxed) {
         tables_of(memory).is_stale.store(1, Release);
@@ -391,7 +390,7 @@ mod tests {
         }
     }
 
-    /// Finds a flow as the kernel would.
+    /// Finds a flow like the kernel.
     fn find(table: &[Flow], src: u64, generation: u32) -> Option<Flow> {
         let wanted = flow(src, generation);
         let mut places = table
@@ -427,7 +426,7 @@ mod tests {
         for src in 0..40 {
             put(&mut table, flow(src, 2));
         }
-        // Of an older generation, which is never searched for.
+        // An entry of an older generation, which is never searched for.
         put(&mut table, flow(100, 1));
         let known = |table: &[Flow]| table.iter().filter(|place| place.generation == 2).count();
         let before = known(&table);

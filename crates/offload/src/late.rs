@@ -1,5 +1,5 @@
-//! Programs for the kernel that are loaded while the controller already serves switches: the kernel's checks take
-//! seconds on a busy machine.
+//! Programs for the kernel that are loaded while the controller already serves switches, since the kernel's checks need seconds
+//! on a busy machine.
 
 use crate::application::Application;
 use crate::kernel::{Kernel, Unavailable};
@@ -15,17 +15,17 @@ impl Late {
         Self(Arc::new(OnceLock::from(Some(kernel))))
     }
 
-    /// Returns the kernel half, if available.
+    /// Returns the kernel half, if it is available.
     pub fn get(&self) -> Option<&Kernel> {
         self.0.get()?.as_ref()
     }
 
-    /// Returns whether it is available, or may be later.
+    /// Returns whether the kernel half is available, or may be later.
     pub fn may_be(&self) -> bool {
         self.0.get().is_none_or(Option::is_some)
     }
 
-    /// Loads an application's programs, for at most this number of switches. The first call decides.
+    /// Loads an application's programs, for at most this number of switches. Only the first call has an effect.
     pub fn load(&self, application: Application, max_switches: u32) -> Result<(), Unavailable> {
         let loaded = Kernel::load(application).map(|kernel| kernel.max_switches(max_switches));
         let _ = self.0.set(loaded.as_ref().ok().cloned());

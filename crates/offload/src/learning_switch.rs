@@ -19,11 +19,11 @@ use urtica_controller::{KernelHalf, Program, Switch, SwitchHandler, SwitchInfo};
 use urtica_services::EVENT_INTERVAL;
 use urtica_wire::{ErrorMessage, PacketIn, PortNo, Version};
 
-/// The learning switch, which answers in the kernel when it can: with `l2`'s replies, byte for byte.
+/// The learning switch, which answers in the kernel when it can, with `l2`'s replies, byte for byte.
 ///
-/// Each switch has a table of 8,192 slots, in memory that kernel and program share. Once three quarters of them are
-/// used, the program answers that switch alone, with its own table, which grows. While the kernel has no session for a
-/// switch, it is served by `l2` alone.
+/// Each switch has a table of 8,192 slots, in memory that kernel and program share. When three quarters of them are used, the
+/// program alone answers that switch, with its own table, which grows. While the kernel has no session for a switch, `l2` alone
+/// serves it.
 #[derive(Clone)]
 pub struct LearningSwitch {
     kernel: Late,
@@ -41,8 +41,8 @@ impl LearningSwitch {
         }
     }
 
-    /// Creates the program before anything is loaded: it is `l2` alone until [`LearningSwitch::load`] has been called,
-    /// on another thread.
+    /// Creates the program before anything is loaded: it is `l2` alone until another thread has called
+    /// [`LearningSwitch::load`].
     pub fn later() -> Self {
         Self {
             kernel: Late::default(),
@@ -52,8 +52,8 @@ impl LearningSwitch {
         }
     }
 
-    /// Loads the programs, for at most this number of switches ([`Kernel::max_switches`]): connected switches have
-    /// kernel halves from then on. Must be called once.
+    /// Loads the programs, for at most this number of switches ([`Kernel::max_switches`]). Connected switches have kernel
+    /// halves from then on. Must be called once.
     ///
     /// # Errors
     /// Those of [`Kernel::start`]. Switches are then served by `l2` alone.
@@ -74,9 +74,9 @@ impl LearningSwitch {
         Self { mode, ..self }
     }
 
-    /// Limits the packets to unknown hosts that are flooded from each port: see [`L2::flood_limit`]. Kernel and program
-    /// each have a token bucket for a port, so that one that is answered by both in turn may flood twice as much. In the
-    /// kernel, ports whose numbers are equal modulo 256 share one.
+    /// Limits the packets to unknown hosts that are flooded from each port: see [`L2::flood_limit`]. Kernel and program each
+    /// have a token bucket for a port, so a port that both serve alternately may flood twice as much. In the kernel, ports
+    /// whose numbers are equal modulo 256 share one bucket.
     pub fn flood_limit(self, flood_limit: FloodLimit) -> Self {
         Self {
             flood_limit,
@@ -84,8 +84,8 @@ impl LearningSwitch {
         }
     }
 
-    /// Sets the number of slots of tables, rounded up to a power of two: 64 to 8,192. They stay in the kernel when they
-    /// are full, and new hosts displace others.
+    /// Sets the number of slots of tables, rounded up to a power of two: 64 to 8,192. A full table stays in the kernel, and new
+    /// hosts displace others.
     pub fn places(self, places: usize) -> Self {
         let size = Size::fixed(places);
         Self { size, ..self }
@@ -117,7 +117,7 @@ impl Program for LearningSwitch {
         Box::new(self.offloaded(info, Table::Own(self.l2(MacTable::new()))))
     }
 
-    /// Resumes a switch whose table is an earlier program's.
+    /// Resumes a switch that has a table of an earlier program.
     fn resume(
         &self,
         info: &SwitchInfo,
@@ -136,27 +136,27 @@ impl Program for LearningSwitch {
     }
 }
 
-/// The kernel writes 1.0's ports below this: others may be reserved, with another meaning.
+/// The kernel writes 1.0's ports below this number. Higher ones may be reserved, with another meaning.
 const FIRST_UNANSWERED_PORT: u32 = 0x8000;
 
-/// One switch's learning switch.
+/// The learning switch of one switch.
 struct Offloaded {
     program: LearningSwitch,
     version: Version,
     table: Table,
     first_unanswered_port: PortNo,
-    /// Whether the program answers alone from now on: its table may contain a port that the kernel cannot answer for,
+    /// Whether the program answers alone from now on, because its table may contain a port that the kernel cannot answer for,
     /// or has become too large for the kernel.
     is_retired: bool,
-    /// The number of packets to unknown hosts that the kernel has dropped, as far as it has been logged.
+    /// The number of packets to unknown hosts that the kernel had dropped when this was last logged.
     dropped_floods: u64,
 }
 
 /// The location of a switch's table.
 enum Table {
-    /// The program's, until the switch has a session in the kernel.
+    /// In the program's memory, until the switch has a session in the kernel.
     Own(L2),
-    /// The session's.
+    /// In the session.
     Shared {
         l2: L2<SharedPlaces>,
         memory: Arc<Memory>,
@@ -255,7 +255,7 @@ impl SwitchHandler for Offloaded {
 }
 
 impl Offloaded {
-    /// Returns whether the kernel may have this table, which does not grow there.
+    /// Returns whether the kernel can have this table, which cannot grow there.
     fn fits_in_kernel(&self, l2: &L2) -> bool {
         let (kernel, size) = (&self.program.kernel, &self.program.size);
         kernel.may_be() && !self.is_retired && l2.table().len() <= size.places / 2
@@ -279,7 +279,7 @@ impl Offloaded {
         };
         let (own, memory) = (l2.table().to_growing(), Arc::clone(memory));
         self.table = Table::Own(self.program.l2(own));
-        // The next program finds an empty table instead of an outdated one.
+        // The next program then finds an empty table instead of an outdated one.
         clear(memory);
     }
 }
@@ -291,5 +291,5 @@ pub(crate) fn prepare(memory: &Memory, version: Version, size: Size) {
     set_up(memory, size, MAX_AGE_S);
 }
 
-/// Silence after which a host is forgotten: as in [`MacTable::in_slots`].
+/// Time of silence after which a host is forgotten: as in [`MacTable::in_slots`].
 const MAX_AGE_S: u32 = 300;

@@ -1,6 +1,7 @@
 //! One connection's kernel half: its session, and the pair of sockets that its replies pass through.
 //!
-//! **Held connections.** Whenever the program dies, the next one finds its state: see [`takeover`](crate::takeover).
+//! **Held connections.** The next program can continue the connection whenever this one dies: see
+//! [`takeover`](crate::takeover).
 
 mod attached;
 mod done;
@@ -40,20 +41,21 @@ pub(crate) struct Link {
     waker: Arc<Waker>,
     attached: Option<Attached>,
     pace: Pace,
-    /// The work done in the kernel when the program last became the owner.
+    /// The counts of the kernel's work when the program last became the owner.
     before: Done,
     /// The pair of sockets, until it is attached.
     relay: Option<Relay>,
-    /// Whether a holder keeps it.
+    /// Whether a holder keeps the connection.
     is_kept: bool,
-    /// Whether it stays in the kernel when this is dropped.
+    /// Whether the connection stays in the kernel when this is dropped.
     is_left: bool,
-    /// The slot of the newest start of a message, and the bytes that the kernel had answered at that time.
+    /// The slot of the newest start of a message, and the number of bytes that the kernel had answered at that time.
     place: usize,
     taken_before: u64,
 }
 
-/// Replies leave the session within microseconds, or, on a busy machine, milliseconds. An unnecessary signal finds no replies.
+/// Replies leave the session within microseconds, or within milliseconds on a busy machine. An unnecessary signal finds no
+/// replies.
 const SIGNAL_AFTER: Duration = Duration::from_millis(200);
 
 impl Link {
@@ -61,7 +63,7 @@ impl Link {
         Self::with_turns(kernel, opened, mode, ())
     }
 
-    /// Creates a link for an application with actions for changes of the owner.
+    /// Creates a link for an application with these actions for changes of the owner.
     pub fn with_turns(
         kernel: Kernel,
         opened: Opened,
@@ -92,8 +94,8 @@ impl Link {
         self
     }
 
-    /// Resumes a connection from the kernel half that an earlier program left in these maps. Returns the session as
-    /// well, for the handler, with this application's part; without one, the connection can only be released.
+    /// Resumes a connection from the kernel half that an earlier program left in these maps. Also returns the session, with
+    /// this application's part, for the handler; without an application, the connection can only be released.
     pub fn resume(
         kernel: Kernel,
         kept: &Attachment,
@@ -102,7 +104,7 @@ impl Link {
         mode: Mode,
     ) -> io::Result<(Self, ResumedSession)> {
         let copies = kept.fds.iter().map(OwnedFd::try_clone);
-        // Other layouts may have further ones after these.
+        // Other layouts may have further descriptors after these.
         let copies: Vec<_> = copies.take(4).collect::<io::Result<_>>()?;
         let Ok::<[_; 4], _>([session, waker, relay, exit]) = copies.try_into() else {
             return Err(io::ErrorKind::InvalidData.into());
@@ -150,17 +152,17 @@ impl Link {
         Ok((link, ResumedSession { memory, turns }))
     }
 
-    /// Finds the state of a connection that the earlier program had started to attach.
+    /// Determines the state of a connection that the earlier program had started to attach.
     fn attach_again(&mut self, socket: BorrowedFd) -> io::Result<()> {
         let Some(relay) = self.relay.take() else {
             return Ok(());
         };
         let way = relay.way(socket)?;
         let cookies = [way.switch_cookie, way.relay_cookie];
-        // The earlier program may have died while it held input back.
+        // The earlier program may have died while it held back input.
         let_input_in(socket)?;
         let is_in = match self.kernel.attach_rest(self.slot, &way) {
-            // The earlier program died before the socket entered the maps, and now it cannot.
+            // The earlier program died before the socket entered the maps, which is no longer possible.
             Err(error) if is_closed_by_peer(&error) && !self.has_worked() => {
                 self.detach(cookies, relay);
                 return Ok(());
@@ -168,14 +170,13 @@ impl Link {
             is_in => is_in?,
         };
         if is_in {
-            // It may have died before it checked the queue for input that had arrived before the socket entered the
-            // map.
+            // It may have died before it checked the queue for input that had arrived before the socket entered the map.
             have_queue_checked(socket);
         }
         let shared = self.memory.shared();
         let position = Counts {
             is_in,
-            // Passed input behind replies is unread, although FIONREAD may not count it.
+            // Passed input behind replies is unread, but FIONREAD may not count it.
             consumed: read_bytes(socket)?,
             written: Progress::of(socket)?.written,
             taken: shared.taken_bytes.load(Relaxed),
@@ -203,7 +204,7 @@ impl Link {
         Ok(())
     }
 
-    /// Returns the state with which the controller continues.
+    /// Returns the state from which the controller continues.
     pub fn into_resumed(mut self, socket: BorrowedFd) -> io::Result<Resumed> {
         let progress = match &self.attached {
             None => Progress::of(socket)?,
@@ -244,15 +245,15 @@ impl Link {
         self.shared().taken_bytes.load(Relaxed)
     }
 
-    /// Passes input through the kernel's programs, if it does not already. Returns whether it does: not while earlier
-    /// input may be left.
+    /// Passes input through the kernel's programs, if it does not already. Returns whether it does; it does not while earlier
+    /// input may remain.
     fn step_in(&mut self, socket: BorrowedFd, is_drained: bool) -> io::Result<bool> {
         let Some(attached) = &mut self.attached else {
             return Ok(false);
         };
         if !attached.is_in && !attached.is_gone && is_drained {
             if self.is_kept {
-                // The programs need whole segments: a segment of which a part was read must no longer be in the queue.
+                // The programs need whole segments, so a segment that was read in part must no longer be in the queue.
                 if has_unread(socket)? {
                     return Ok(false);
                 }
@@ -269,8 +270,8 @@ impl Link {
         Ok(attached.is_in)
     }
 
-    /// Passes input through the kernel's programs again, since some that they have passed is unread. If the peer has closed its
-    /// side, nothing comes after that, and it can be read as well without them.
+    /// Passes input through the kernel's programs again, because some that they have passed is unread. If the peer has closed
+    /// its side, no input follows, and the passed input can be read without the programs.
     fn enter_again(&self, socket: BorrowedFd) -> io::Result<()> {
         match self.kernel.step_in(self.slot, socket) {
             Err(error) if is_closed_by_peer(&error) => {}
@@ -280,7 +281,7 @@ impl Link {
         Ok(())
     }
 
-    /// Returns whether input has come through the kernel's programs.
+    /// Returns whether any input has passed through the kernel's programs.
     fn has_worked(&self) -> bool {
         self.shared().owner.passed_bytes() > 0 || self.taken_bytes() > 0
     }
@@ -292,7 +293,7 @@ impl Link {
         self.relay = Some(relay);
     }
 
-    /// Passes input directly to the program, if that has read all passed input. All replies of the kernel are written.
+    /// Passes input directly to the program, if the program has read all passed input. All replies of the kernel are written.
     /// Returns whether this is a change.
     fn step_aside(&mut self, socket: BorrowedFd) -> io::Result<bool> {
         let Some(attached) = &mut self.attached else {
@@ -302,7 +303,7 @@ impl Link {
         if !attached.is_in || shared.owner.passed_bytes() != attached.read {
             return Ok(false);
         }
-        // A segment that arrives while the programs are removed would be lost: the kernel drops it.
+        // The kernel drops a segment that arrives while the programs are being removed.
         hold_back_input(socket)?;
         let left = self.kernel.step_aside(self.slot);
         let_input_in(socket)?;
@@ -317,8 +318,8 @@ impl Link {
         Ok(true)
     }
 
-    /// Checks that no input was lost while the programs were removed, which a switch can cause that fills its whole
-    /// window in that time. All passed input has been read.
+    /// Checks that no input was lost while the programs were removed, which can happen if a switch fills its whole window
+    /// during that time. All passed input has been read.
     fn check_nothing_was_lost(&self, socket: BorrowedFd) -> io::Result<()> {
         let seen = self.seen_bytes();
         // The end of the stream counts as a byte.
@@ -330,7 +331,7 @@ impl Link {
         }
     }
 
-    /// Returns the number of bytes that the kernel's programs and the program have seen since the switch connected.
+    /// Returns the number of bytes that the kernel's programs or the program have seen since the switch connected.
     fn seen_bytes(&self) -> u64 {
         let attached = self.attached.as_ref();
         let ours = attached.map_or(0, |attached| {
@@ -339,21 +340,21 @@ impl Link {
         ours + self.taken_bytes()
     }
 
-    /// Returns whether input has arrived that neither the kernel's programs nor the program have seen, although all
-    /// passed input has been read: then the programs are no longer attached. The program owns the connection.
+    /// Returns whether input has arrived that neither the kernel's programs nor the program have seen, although all passed
+    /// input has been read: the programs are then no longer attached. The program owns the connection.
     fn is_gone(&self, socket: BorrowedFd) -> bool {
         let Some(attached) = &self.attached else {
             return false;
         };
         let seen = self.seen_bytes();
-        // In this order: input that arrives and is passed in between is counted as passed. The end of the stream counts as a
-        // byte.
+        // In this order, so that input that arrives and is passed in between is counted as passed. The end of the stream counts
+        // as a byte.
         let has_more = received_bytes(socket).is_ok_and(|received| received > seen + 1);
         let passed = self.shared().owner.passed_bytes();
         has_more && attached.is_in && passed == attached.read
     }
 
-    /// Leaves the connection to the program for good.
+    /// Leaves the connection to the program permanently.
     fn continue_alone(&mut self, socket: BorrowedFd) -> Taken {
         if let Some(attached) = &mut self.attached {
             let peer = peer(socket);
@@ -366,7 +367,7 @@ impl Link {
 
 impl KernelHalf for Link {
     fn attach(&mut self, socket: BorrowedFd) -> io::Result<()> {
-        // The programs need whole segments: a segment of which a part was read must no longer be in the queue.
+        // The programs need whole segments, so a segment that was read in part must no longer be in the queue.
         if self.is_kept && has_unread(socket)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -459,7 +460,7 @@ impl KernelHalf for Link {
         self.waker.clear();
         shared.read_fragment(input);
         if shared.taken_bytes.load(Relaxed) != self.taken_before {
-            // The slot that the kernel continues with.
+            // The slot from which the kernel continues.
             self.place = 0;
         }
         let now = Done::of(shared);
@@ -481,7 +482,7 @@ impl KernelHalf for Link {
         if attached.drained == replied {
             return true;
         }
-        // If the socket has no counts, it will be found broken by writing to it.
+        // If the socket has no counts, writing to it will fail.
         let waits = written_bytes(socket).is_ok_and(|now| now < attached.written + replied);
         match waits {
             true => attached.signal_if_late(replied, unsent),
@@ -613,14 +614,14 @@ impl HeldHalf for Link {
             consumed: self.shared().taken_bytes.load(Relaxed),
             written: self.shared().reply_bytes.load(Relaxed),
         };
-        // Threads that wait for this waker keep waiting for it.
+        // Threads that wait for this waker continue to do so.
         self.lease.remove();
         self.end();
         Ok(Some(progress))
     }
 }
 
-/// In a word that describes the start of a message, its slot is above its length.
+/// In a word that describes the start of a message, the slot is above the length.
 const PLACE_SHIFT: u32 = 32;
 
 impl Link {
@@ -641,10 +642,10 @@ impl Drop for Link {
     }
 }
 
-/// Makes the kernel pass input that arrived after the last read and before the socket was attached: it does so when a
-/// reader checks for input, or when more arrives, which may never happen.
+/// Makes the kernel pass input that arrived after the last read but before the socket was attached. The kernel does so when a
+/// reader checks for input, or when more input arrives, which may never happen.
 pub(crate) fn have_queue_checked(socket: BorrowedFd) {
-    // The input stays there, and is found when it is read.
+    // The input stays in the queue, where the next read finds it.
     let _ = has_input(socket);
 }
 
@@ -654,7 +655,7 @@ pub(crate) fn has_input(socket: BorrowedFd) -> bool {
     found.is_ok_and(|(_, count)| count > 0)
 }
 
-/// Returns the kernel's monotonic clock at this time, in nanoseconds.
+/// Returns the value of the kernel's monotonic clock at this time, in nanoseconds.
 pub(crate) fn clock_ns_at(time: Instant) -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;

@@ -24,7 +24,7 @@ fn object_of(application: Application) -> &'static [u8] {
 
 /// The programs, loaded.
 pub(crate) struct Loaded {
-    /// Keeps the programs in the kernel, unless another process has attached them.
+    /// Keeps the programs in the kernel; `None` if another process has attached them.
     object: Option<Object>,
     application: Application,
 }
@@ -36,13 +36,12 @@ pub(crate) fn code(application: Application) -> u64 {
     hasher.finish()
 }
 
-// SAFETY: this contains file descriptors and memory of libbpf, which is used only under the mutex, and bound to no
-// thread.
+// SAFETY: this contains file descriptors and memory of libbpf, which are used only under the mutex, and not bound to a thread.
 unsafe impl Send for Loaded {}
 
 impl Loaded {
-    /// Uses the programs that an earlier process has loaded for the application, and that its maps keep in the kernel,
-    /// if they are this code.
+    /// Uses the programs that an earlier process has loaded for the application, and that its maps keep in the kernel, if they
+    /// are identical to this code.
     pub fn earlier(application: Application, earlier_code: u64) -> Option<Self> {
         (earlier_code == code(application)).then_some(Self {
             object: None,
@@ -50,13 +49,13 @@ impl Loaded {
         })
     }
 
-    /// Loads an application's programs and attaches them to their maps: those of an earlier process, if any.
+    /// Loads an application's programs and attaches them to their maps, which may be those of an earlier process.
     pub fn load(application: Application, maps: Option<Maps>) -> io::Result<(Self, Maps)> {
         Self::try_load(application, maps).map_err(to_io)
     }
 
     fn try_load(application: Application, maps: Option<Maps>) -> libbpf_rs::Result<(Self, Maps)> {
-        // Its messages on refused programs are pages long, and would be printed to standard error otherwise.
+        // libbpf's messages about rejected programs are pages long, and would be printed to standard error otherwise.
         libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| {
             tracing::debug!("libbpf: {}", text.trim_end());
         })));
@@ -101,7 +100,7 @@ impl Loaded {
         self.application.bytes()
     }
 
-    /// Returns the constructor of its sessions.
+    /// Returns the constructor of sessions for these programs.
     pub fn maker(&self) -> Maker {
         let bytes = session_bytes(self.application_bytes());
         let make = move || {
@@ -131,7 +130,7 @@ fn new_fd(kind: &Kind) -> io::Result<OwnedFd> {
     map.as_fd().try_clone_to_owned()
 }
 
-/// Makes the programs use these maps instead of creating maps.
+/// Makes the programs use these maps instead of creating new ones.
 fn reuse(object: &mut OpenObject, maps: &Maps) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         let mut named = Maps::NAMES.iter().zip(maps.fds());
@@ -142,7 +141,7 @@ fn reuse(object: &mut OpenObject, maps: &Maps) -> libbpf_rs::Result<()> {
     Ok(())
 }
 
-/// Sets the services' tables to the size for this number of hosts, each with two addresses.
+/// Sizes the services' tables for this number of hosts, each with two addresses.
 fn size_tables(object: &mut OpenObject, hosts: u32) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         match map.name().to_str() {
@@ -177,7 +176,7 @@ fn new_map(kind: &Kind) -> libbpf_rs::Result<MapHandle> {
     )
 }
 
-/// A kind of map of which each session has one.
+/// A kind of map, of which each session has one.
 struct Kind {
     map_type: MapType,
     name: &'static str,

@@ -1,5 +1,5 @@
-//! The maps that all sessions share, by their descriptors: also if another process has loaded them, or this one could
-//! not load any.
+//! The maps that all sessions share, represented by their descriptors, so that they can be used even if another process has
+//! loaded them, or this one could not load any.
 
 use crate::socket::Way;
 use crate::waker::Waker;
@@ -25,13 +25,13 @@ pub(crate) struct Maps {
 }
 
 impl Maps {
-    /// Their names, in the order of their descriptors.
+    /// The maps' names, in the order of their descriptors.
     pub const NAMES: [&'static str; COUNT] = [
         "slots", "sessions", "wakers", "switches", "keepers", "relays", "exits",
     ];
 
-    /// Creates it from descriptors in the order of the names; returns `None` if they are too few. Other layouts may have further
-    /// ones after them, which releasing does not need.
+    /// Wraps descriptors, in the order of the names; returns `None` if there are too few. Other layouts may have further ones
+    /// after these, which are not needed to release the maps.
     pub fn from_fds(mut fds: Vec<OwnedFd>) -> Option<Self> {
         fds.truncate(COUNT);
         let [slots, sessions, wakers, switches, keepers, relays, exits]: [OwnedFd; COUNT] =
@@ -47,7 +47,7 @@ impl Maps {
         })
     }
 
-    /// Returns their descriptors, in the order of their names.
+    /// Returns the descriptors, in the order of the names.
     pub fn fds(&self) -> [BorrowedFd<'_>; COUNT] {
         [
             &self.slots,
@@ -72,12 +72,11 @@ impl Maps {
     /// Puts the sockets into the maps, so that input of the switch's socket passes through the programs.
     pub fn attach(&self, slot: u32, way: &Way) -> io::Result<()> {
         self.attach_way(slot, way)?;
-        // The last step: from here on the switch's input is redirected.
+        // The last step, because it redirects the switch's input.
         self.step_in(slot, way.switch)
     }
 
-    /// Attaches without the last step, for sockets that may be in the maps already: a socket must not enter one slot
-    /// twice.
+    /// Attaches without the last step, for sockets that may be in the maps already: a socket must not enter a slot twice.
     pub fn attach_way(&self, slot: u32, way: &Way) -> io::Result<()> {
         for cookie in [way.switch_cookie, way.relay_cookie] {
             update(&self.slots, &cookie.to_ne_bytes(), &slot.to_ne_bytes())?;
@@ -110,7 +109,7 @@ impl Maps {
         delete(&self.switches, &slot.to_ne_bytes())
     }
 
-    /// Removes a session's sockets from the maps. Missing ones are ignored.
+    /// Removes a session's sockets from the maps, if they are there.
     pub fn forget(&self, slot: u32, cookies: &[u64]) {
         for cookie in cookies {
             let _ = delete(&self.slots, &cookie.to_ne_bytes());
@@ -127,8 +126,8 @@ impl Maps {
         delete(&self.relays, &slot.to_ne_bytes())
     }
 
-    /// Removes everything from the maps that belongs to none of these slots, which are sorted: connections that ended
-    /// while no program was running, and sessions without connections.
+    /// Removes all entries that belong to none of these slots, which are sorted: those of connections that ended while no
+    /// program was running, and of sessions without connections.
     pub fn forget_others(&self, used: &[u32]) -> io::Result<()> {
         let is_used = |slot: &u32| used.binary_search(slot).is_ok();
         for cookie in self.cookies() {
@@ -163,15 +162,15 @@ pub(crate) struct Made {
     pub waker: Option<Arc<Waker>>,
 }
 
-/// The maps of maps that contain the sessions. Each change waits until no program uses the previous entry: 10 to 20 ms.
-/// So only the [`Pool`](crate::pool::Pool)'s thread has these, once switches are served.
+/// The maps of maps that contain the sessions. Each change waits until no program uses the previous entry: 10 to 20 ms. So once
+/// switches are served, only the [`Pool`](crate::pool::Pool)'s thread uses these.
 pub(crate) struct Entries {
     pub sessions: OwnedFd,
     pub wakers: Option<OwnedFd>,
 }
 
 impl Entries {
-    /// Enters sessions and their programs' wakers, in place of earlier ones in their slots.
+    /// Enters sessions and their programs' wakers, and replaces earlier ones in their slots.
     pub fn enter<'a>(&self, made: impl Iterator<Item = &'a Made>) -> io::Result<()> {
         let (mut slots, mut sessions, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
         for made in made {
@@ -187,7 +186,7 @@ impl Entries {
         }
     }
 
-    /// Removes the sessions in these slots, all of which must have one.
+    /// Removes the sessions in these slots. Each slot must have one.
     pub fn remove(&self, slots: &[u32]) {
         for map in std::iter::once(&self.sessions).chain(&self.wakers) {
             let _ = delete_all(map, slots);
@@ -201,7 +200,7 @@ impl Entries {
     }
 }
 
-/// Returns whether a socket could not enter a map because its peer has closed its side: then no more input comes.
+/// Returns whether a socket could not enter a map because its peer has closed its side. No more input arrives then.
 pub(crate) fn is_closed_by_peer(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EOPNOTSUPP)
 }
@@ -248,7 +247,7 @@ struct Elements {
     flags: u64,
 }
 
-/// Puts the maps with these descriptors into these slots of a map of maps, which waits once for all of them.
+/// Puts the maps with these descriptors into these slots of a map of maps, in one call that waits only once.
 fn update_all(map: &OwnedFd, slots: &[u32], fds: &[i32]) -> io::Result<()> {
     if slots.len() != fds.len() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -260,7 +259,7 @@ fn delete_all(map: &OwnedFd, slots: &[u32]) -> io::Result<()> {
     call_all(DELETE_BATCH, map, slots, 0)
 }
 
-/// Calls bpf(2) for slots of a map of maps, and as many descriptors at `values` if the command uses them.
+/// Calls bpf(2) for slots of a map of maps, with one descriptor per slot at `values` if the command uses them.
 fn call_all(command: libc::c_int, map: &OwnedFd, slots: &[u32], values: u64) -> io::Result<()> {
     if slots.is_empty() {
         return Ok(());
@@ -275,8 +274,8 @@ fn call_all(command: libc::c_int, map: &OwnedFd, slots: &[u32], values: u64) -> 
         element_flags: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads `count` keys and values of 4 bytes each at addresses that are valid for as long as this
-    // call, and writes their number to `elements`.
+    // SAFETY: the kernel reads `count` keys and values of 4 bytes each at addresses that are valid during this call, and writes
+    // their number to `elements`.
     unsafe {
         bpf(
             command,
@@ -330,7 +329,7 @@ fn next_key(map: &OwnedFd, key: Option<&[u8; 8]>) -> Option<[u8; 8]> {
     Some(next)
 }
 
-/// Calls bpf(2) for an element. The callers' keys and values have the sizes of their map.
+/// Calls bpf(2) for an element. The callers' keys and values have the map's sizes.
 fn call(command: libc::c_int, map: &OwnedFd, key: *const u8, value: *mut u8) -> io::Result<()> {
     let element = Element {
         map: map.as_raw_fd() as u32,
@@ -339,8 +338,8 @@ fn call(command: libc::c_int, map: &OwnedFd, key: *const u8, value: *mut u8) -> 
         value: value as u64,
         flags: 0,
     };
-    // SAFETY: the kernel reads `element`, and reads or writes a key and a value of the map's sizes at addresses that are valid for
-    // as long as this call.
+    // SAFETY: the kernel reads `element`, and reads or writes a key and a value of the map's sizes at addresses that are valid
+    // during this call.
     unsafe {
         bpf(
             command,

@@ -1,45 +1,46 @@
-//! The choice of when the kernel answers: always, or while queues are short.
+//! Decides when the kernel answers: always, or while queues are short.
 
-/// When the kernel answers the messages that it can answer.
+/// Determines when the kernel answers the messages that it can answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// While a switch's queue is short. While it stays long, the switch's input is passed directly to the program,
-    /// which handles it in large batches, as without a kernel half.
+    /// While a switch's queue is short. While the queue stays long, the switch's input is passed directly to the program, which
+    /// handles it in large batches, as without a kernel half.
     #[default]
     Auto,
     /// Always.
     Kernel,
 }
 
-/// Maximum length of a segment of input that the kernel answers: `INPUT_BYTES` of `bpf/session.h`. The program answers
-/// longer ones faster, in one batch, although it has to be woken.
+/// Maximum length of a segment of input that the kernel answers: `INPUT_BYTES` of `bpf/session.h`. The program answers longer
+/// ones faster, in one batch, although it must be woken.
 const MAX_INPUT_BYTES: usize = 16 << 10;
 
-/// The maximum in [`Mode::Auto`] for a switch on this machine. There the processor that sends a segment also runs the
-/// kernel's programs on it, while the program's own processor is idle, so answering in the kernel is worth it only for
-/// a few messages at a time: four of OpenFlow 1.0, three of 1.3.
+/// The maximum in [`Mode::Auto`] for a switch on this machine. There, the processor that sends a segment also runs the kernel's
+/// programs on it, while the program's own processor is idle. So answering in the kernel is worthwhile only for a few messages
+/// at a time: four of OpenFlow 1.0, three of 1.3.
 const MAX_LOCAL_INPUT_BYTES: usize = 384;
 
 /// Number of consecutive reads of a long queue after which the kernel half steps aside; a queue is long if it exceeds
 /// the length that the kernel answers at once.
 const LONG_READS: u32 = 4;
 
-/// Number of reads of a short queue, which is half the length that the kernel answers at once, without a long one among
-/// them, after which the kernel half returns: initially, and at most if it had to step aside soon again and again.
+/// Number of reads of a short queue, without a long one among them, after which the kernel half returns. A queue is short if it
+/// is at most half as long as the kernel answers at once. The initial number, and its maximum if the kernel half has to step
+/// aside soon again and again.
 const SHORT_READS: u32 = 16;
 const MAX_SHORT_READS: u32 = 1024;
 
-/// Number of checks of a connection without a read after which the kernel half returns in any case.
+/// Number of checks of a connection without a read after which the kernel half returns.
 const IDLE_LOOKS: u32 = 3;
 
-/// Number of bytes of packet-ins that the kernel half must answer before it steps aside to have been useful.
+/// Number of bytes of packet-ins that the kernel half must answer before it steps aside in order to count as useful.
 const WORTHWHILE_BYTES: u64 = 384 << 10;
 
 /// The load of one connection, and whether its input should pass through the kernel's programs.
 ///
-/// Switching over has a cost, so for a connection that alternates between a long and a short queue, the wait is doubled
-/// each time before the kernel half returns.
+/// Changing over has a cost. So for a connection that alternates between a long and a short queue, the wait before the kernel
+/// half returns is doubled each time.
 #[derive(Debug)]
 pub(crate) struct Pace {
     mode: Mode,
@@ -47,9 +48,9 @@ pub(crate) struct Pace {
     /// Whether a lower limit applies to switches on this machine.
     has_local_limit: bool,
     wants_kernel: bool,
-    /// Reads in favour of switching over, since one against it.
+    /// Number of reads in favour of changing over, since the last read against it.
     reads: u32,
-    /// Consecutive checks since the last read.
+    /// Number of consecutive checks since the last read.
     looks: u32,
     /// Number of short reads after which the kernel half returns.
     short_reads: u32,
@@ -60,7 +61,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Creates the state for a connection that is about to be attached, to a switch on another machine.
+    /// Creates the state of a connection that will be attached, to a switch on another machine.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -75,7 +76,7 @@ impl Pace {
         }
     }
 
-    /// Uses one limit for all switches, for programs with more work per message than the kernel.
+    /// Uses one limit for all switches, for programs that do more work per message than the kernel.
     pub fn without_local_limit(&mut self) {
         self.has_local_limit = false;
     }
@@ -92,13 +93,13 @@ impl Pace {
         self.max_input_bytes
     }
 
-    /// Notes that the program has read this number of bytes, and that the kernel has answered `taken` so far.
+    /// Notes that the program has read this number of bytes, and that the kernel has answered `taken` bytes so far.
     pub fn note_read(&mut self, bytes: usize, taken: u64) {
         self.looks = 0;
         let taken_since = taken - std::mem::replace(&mut self.taken_at_read, taken);
         let is_long = bytes > self.max_input_bytes;
         let is_short = bytes < self.max_input_bytes / 2;
-        // A single burst among many short segments is handled by the program, and no reason to step aside.
+        // The program handles a single burst among many short segments, which is not a reason to step aside.
         let is_burst = taken_since > bytes as u64;
         self.reads = match self.wants_kernel {
             true if is_long && is_burst => 1,

@@ -1,4 +1,4 @@
-//! The owner of a connection's next input, the kernel or the program: see `bpf/owner.h`, the kernel's side.
+//! The owner of a connection's next input, which is the kernel or the program. The kernel's side is `bpf/owner.h`.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -12,7 +12,7 @@ const PASSED_SHIFT: u32 = 2;
 /// Number of times that the owner is read while the kernel is busy, before the thread yields.
 const SPINS: u32 = 1000;
 
-/// The owner, and the number of bytes that the kernel has passed to the program: a word that both share.
+/// The owner, and the number of bytes that the kernel has passed to the program, in one word that both share.
 #[repr(transparent)]
 pub struct Owner(AtomicU64);
 
@@ -23,7 +23,7 @@ impl Owner {
             let owner = self.0.load(Acquire);
             match owner & OWNER_MASK {
                 PROGRAM => return,
-                // The kernel is at work on another core, or was interrupted there; that takes some microseconds.
+                // The kernel is working on another core, or was interrupted there; that lasts some microseconds.
                 BUSY if attempt < SPINS => std::hint::spin_loop(),
                 BUSY => std::thread::yield_now(),
                 _ => {
@@ -34,7 +34,7 @@ impl Owner {
         }
     }
 
-    /// Returns whether it has one of the three valid values.
+    /// Returns whether the owner has one of the three valid values.
     pub fn is_sound(&self) -> bool {
         self.0.load(Acquire) & OWNER_MASK <= BUSY
     }
@@ -49,7 +49,7 @@ impl Owner {
         self.0.load(Acquire) & OWNER_MASK == PROGRAM
     }
 
-    /// Makes the kernel the owner, if it has passed exactly `seen` bytes. Returns whether it did.
+    /// Makes the kernel the owner if it has passed exactly `seen` bytes. Returns whether it did.
     pub fn hand_over(&self, seen: u64) -> bool {
         let ours = seen << PASSED_SHIFT | PROGRAM;
         let theirs = seen << PASSED_SHIFT | KERNEL;

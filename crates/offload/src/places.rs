@@ -40,23 +40,23 @@ impl Table {
     }
 }
 
-/// The settings of a table, which are constant during a session.
+/// Settings of a table that are constant during a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Number of slots; a power of two.
     pub places: usize,
-    /// Maximum number of used slots; beyond it, the program answers alone, with its own table that grows.
+    /// Maximum number of used slots. Beyond it, the program answers alone, with its own table, which grows.
     pub max_taken: usize,
 }
 
 impl Size {
-    /// The maximum number of slots, until three quarters of them are used.
+    /// The maximum number of slots, of which three quarters may be used.
     pub const GROWING: Self = Self {
         places: MAX_PLACES,
         max_taken: MAX_PLACES / 4 * 3,
     };
 
-    /// Returns a fixed number of slots, in which new hosts displace others when all are used.
+    /// Returns a fixed number of slots. When all are used, new hosts displace others.
     pub fn fixed(places: usize) -> Self {
         let places = places.clamp(64, MAX_PLACES).next_power_of_two();
         Self {
@@ -79,7 +79,7 @@ pub fn limit_floods(memory: &Memory, limit: FloodLimit) {
     let (interval_ns, burst_ns) = match limit.burst_and_interval() {
         None => (0, 0),
         Some((burst, interval)) => {
-            // Not 0, which would be no limit, and such that times with a whole burst added to them fit.
+            // Not 0, which would mean no limit, and small enough that a time plus a whole burst fits.
             let longest = (1 << 62) / u64::from(burst.max(1));
             let interval_ns = (interval.as_nanos() as u64).clamp(1, longest);
             (interval_ns, interval_ns * u64::from(burst))
@@ -107,16 +107,16 @@ pub fn note_taken(memory: &Memory, count: usize) {
     table.places_taken.store(taken + count as u32, Relaxed);
 }
 
-/// Returns whether more slots are used than the kernel answers with. Must be called while the program is the owner.
+/// Returns whether more slots are used than the kernel's limit. Must be called while the program is the owner.
 pub fn is_crowded(memory: &Memory) -> bool {
     let table = Table::of(memory);
     table.places_taken.load(Relaxed) > table.max_taken.load(Relaxed)
 }
 
-/// Frees all slots. Must be called while the program is the owner, and nothing else uses the slots.
+/// Frees all slots. Must be called while the program is the owner and no other code uses the slots.
 pub fn clear(memory: Arc<Memory>) {
     let places = Table::of(&memory).place_mask.load(Relaxed) as usize + 1;
-    // The last step: a program that dies before leaves a crowded table, which the next one leaves, too.
+    // The last step: a program that dies before leaves a crowded table, which the next program also stops using.
     drop(SharedPlaces::new(
         Arc::clone(&memory),
         places.min(MAX_PLACES),
@@ -124,14 +124,14 @@ pub fn clear(memory: Arc<Memory>) {
     Table::of(&memory).places_taken.store(0, Relaxed);
 }
 
-/// The slots of a table that the kernel also uses. Used only while the program is the owner.
+/// The slots of a table that the kernel also uses. To be used only while the program is the owner.
 pub struct SharedPlaces {
     memory: Arc<Memory>,
     count: usize,
 }
 
 impl SharedPlaces {
-    /// Creates `count` slots, all free, of a session that was never handed over. Must be called once for each.
+    /// Creates `count` free slots of a session that was never handed over. Must be called once per session.
     pub fn new(memory: Arc<Memory>, count: usize) -> Self {
         assert!(count <= MAX_PLACES);
         let mut places = Self { memory, count };
@@ -139,8 +139,8 @@ impl SharedPlaces {
         places
     }
 
-    /// Resumes the slots of a session that an earlier program left, which is mapped with its table. Returns `None` if
-    /// they are invalid. Must be called once for each, with the kernel's time when the program's clock was 0.
+    /// Resumes the slots of a session that an earlier program left, whose table is mapped. Returns `None` if they are invalid.
+    /// Must be called once per session, with the kernel's time when the program's clock was 0.
     pub fn resume(memory: Arc<Memory>, started_ns: u64) -> Option<Self> {
         let count = Table::of(&memory).place_mask.load(Relaxed) as usize;
         let count = count.checked_add(1)?;
@@ -149,7 +149,7 @@ impl SharedPlaces {
         }
         let clock_ns = memory.shared().clock_ns.load(Relaxed);
         if clock_ns == 0 {
-            // The session was never handed over, and the clock of its contents is unknown.
+            // The session was never handed over, so the clock of its contents is unknown.
             return Some(Self::new(memory, count));
         }
         let ahead_s = started_ns.saturating_sub(clock_ns) / 1_000_000_000;
@@ -169,17 +169,16 @@ impl Deref for SharedPlaces {
     type Target = [MacEntry];
 
     fn deref(&self) -> &[MacEntry] {
-        // SAFETY: the mapping has MAX_PLACES slots from here on, aligned to 64 bytes, and lives as long as self;
-        // `count` is not more. All bytes are valid for a MacEntry. The kernel writes there only while it is the owner,
-        // and a handler, which alone holds this, runs only while the program is: the exchange of the owner orders the
-        // accesses.
+        // SAFETY: the mapping has MAX_PLACES slots from here on, aligned to 64 bytes, and lives as long as self; `count` is not
+        // more. All bytes are valid for a MacEntry. The kernel writes there only while it is the owner, and a handler, which
+        // alone holds this, runs only while the program is the owner: the exchange of the owner orders the accesses.
         unsafe { std::slice::from_raw_parts(self.first(), self.count) }
     }
 }
 
 impl DerefMut for SharedPlaces {
     fn deref_mut(&mut self) -> &mut [MacEntry] {
-        // SAFETY: as above; and there is one SharedPlaces for a session, which is borrowed exclusively.
+        // SAFETY: as above. A session has one SharedPlaces, which is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.first(), self.count) }
     }
 }

@@ -1,9 +1,9 @@
-//! Sessions that are created before there are switches for them.
+//! Sessions that are created before switches need them.
 //!
-//! A session is an entry of a map of maps, and each change of such a map waits until all processors have left the
-//! programs that may be using it: 10 to 20 ms, or more on a busy machine. So no thread that serves switches changes
-//! one. The pool's own thread creates sessions in advance, many at a time; a switch that joins uses one that is ready,
-//! and a switch that leaves returns it. If none is ready, the program answers the switch alone until one is.
+//! A session is an entry of a map of maps, and each change of such a map waits until all processors have left the programs that
+//! may be using it: 10 to 20 ms, or more on a busy machine. So no thread that serves switches changes such a map. The pool's
+//! own thread creates sessions in advance, many at a time; a switch that joins uses one that is ready, and returns it when it
+//! leaves. If none is ready, the program alone answers the switch until one is.
 
 use crate::maps::{Entries, MAX_SESSIONS, Made};
 use crate::waker::{Waker, ring_bytes};
@@ -16,32 +16,31 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// The number of sessions that are created at first, and the least that are created at once. Each time, the number
-/// doubles.
+/// The number of sessions that are created at first, and the minimum that are created at a time. Each time, the number of
+/// sessions doubles.
 const FIRST: u32 = 8;
 
-/// Maximum number of sessions, unless another number is set: it limits the memory that peers can make the system use.
+/// Default limit of the number of sessions, which bounds the memory that peers can make the system use.
 pub const DEFAULT_MAX_SWITCHES: u32 = 1024;
 
-/// Creates the map of a session, and the ring that wakes its program, if its kind has one.
+/// Creates the map of a session, and the ring that wakes its program, if the application has one.
 pub(crate) type Make = Box<dyn Fn() -> io::Result<(OwnedFd, Option<OwnedFd>)> + Send>;
 
-/// The way to create a pool's sessions.
+/// Creates a pool's sessions.
 pub(crate) struct Maker {
     pub make: Make,
     /// Size of a session.
     pub bytes: usize,
 }
 
-/// A switch's right to a session, which is returned when this is dropped.
+/// A switch's lease of a session, which is returned when this is dropped.
 pub(crate) struct Lease {
     made: Arc<Made>,
     pool: Pool,
     then: AtomicU8,
 }
 
-/// What happens to a session when its lease ends: it is cleared for another switch, removed, or left to the next
-/// program.
+/// The action when a session's lease ends: clear the session for another switch, remove it, or leave it to the next program.
 const RENEW: u8 = 0;
 const REMOVE: u8 = 1;
 const LEAVE: u8 = 2;
@@ -61,7 +60,7 @@ impl Lease {
         self.made.waker.clone()
     }
 
-    /// Excludes the session from use by other switches.
+    /// Makes the session unavailable to other switches.
     pub fn remove(&self) {
         self.then.store(REMOVE, Relaxed);
     }
@@ -82,7 +81,7 @@ impl Drop for Lease {
     }
 }
 
-/// The sessions of one kind. Any thread may use it; it never waits for the kernel.
+/// The sessions of one kind. Any thread may use the pool, and never waits for the kernel.
 #[derive(Clone)]
 pub(crate) struct Pool {
     state: Arc<Mutex<State>>,
@@ -90,15 +89,15 @@ pub(crate) struct Pool {
 }
 
 struct State {
-    /// Sessions without a switch.
+    /// Sessions that no switch uses.
     ready: Vec<Arc<Made>>,
-    /// Slots that were used and have no session.
+    /// Slots that were used but have no session now.
     free: Vec<u32>,
     /// The first slot that was never used.
     unused: u32,
-    /// The number of sessions that switches have.
+    /// The number of sessions that switches use.
     leased: u32,
-    /// The number of slots with a session, or one that is being created.
+    /// The number of slots that have a session, or for which one is being created.
     made: u32,
     /// Maximum number of sessions.
     limit: u32,
@@ -117,7 +116,7 @@ enum Order {
 
 impl Pool {
     /// Starts a pool of sessions in these maps of maps, in which these slots, in order, belong to an earlier program's
-    /// connections. Without a maker it only takes sessions back.
+    /// connections. Without a maker, sessions can only be returned to it.
     pub fn start(entries: Entries, maker: Option<Maker>, used: &[u32]) -> io::Result<Self> {
         let unused = used.last().map_or(0, |last| last + 1);
         let free = (0..unused).filter(|slot| used.binary_search(slot).is_err());
@@ -144,7 +143,7 @@ impl Pool {
         Ok(Self { state, orders })
     }
 
-    /// Limits the number of sessions; further ones are removed as soon as no switch has them.
+    /// Limits the number of sessions. Further ones are removed as soon as no switch uses them.
     pub fn limit(&self, count: u32) {
         let mut state = self.state.lock();
         state.limit = count.min(MAX_SESSIONS);
@@ -157,7 +156,7 @@ impl Pool {
         }
     }
 
-    /// Returns a session that is ready; `None` if none is ready now.
+    /// Returns a session that is ready, if any.
     pub fn take(&self) -> Option<Lease> {
         let mut state = self.state.lock();
         let made = state.ready.pop();
@@ -179,7 +178,7 @@ impl Pool {
         Some(self.lease(made))
     }
 
-    /// Leases a session that an earlier program left, in one of the used slots.
+    /// Leases a session that an earlier program left in one of the used slots.
     pub fn resume(&self, made: Made) -> Lease {
         self.lease(Arc::new(made))
     }
@@ -206,7 +205,7 @@ impl Pool {
     }
 
     fn order(&self, order: Order) {
-        // Fails only if the thread has ended by a panic: then no session is renewed or created.
+        // Fails only if the thread has panicked: then no session is renewed or created.
         let _ = self.orders.send(order);
     }
 }
@@ -220,7 +219,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Carries out orders, all that are queued at a time, until the last sender is dropped.
+    /// Carries out orders, all queued ones at a time, until the last sender is dropped.
     fn run(&self, orders: &Receiver<Order>) {
         while let Ok(first) = orders.recv() {
             let (mut renewed, mut removed, mut is_more_wanted) = (Vec::new(), Vec::new(), false);
@@ -239,7 +238,7 @@ impl Worker {
         }
     }
 
-    /// Creates as many sessions as exist, up to the limit.
+    /// Creates as many sessions as exist already, up to the limit.
     fn make_more(&self) {
         let count = {
             let state = self.state.lock();
@@ -256,7 +255,7 @@ impl Worker {
         self.state.lock().is_making = false;
     }
 
-    /// Logs how much memory all sessions need.
+    /// Logs the memory that all sessions need.
     fn log_size(&self) {
         let Some(maker) = &self.maker else {
             return;
@@ -294,7 +293,7 @@ impl Worker {
         if made.is_empty() {
             return;
         }
-        // Waits until no program uses one of them that it found before its switch left.
+        // Waits until no program uses a session that it found before the session's switch left.
         let is_left = self.entries.enter(made.iter().map(Arc::as_ref)).is_ok();
         let maker = self.maker.as_ref().filter(|_| is_left);
         for made in made {
@@ -317,7 +316,7 @@ impl Worker {
 }
 
 impl State {
-    /// Returns `count` unused slots, or fewer if there are not as many.
+    /// Returns `count` unused slots, or fewer if not as many are left.
     fn take_slots(&mut self, count: u32) -> Vec<u32> {
         let mut slots = Vec::new();
         while slots.len() < count as usize {
@@ -346,12 +345,12 @@ impl Maker {
         })
     }
 
-    /// Resets a session to its initial state. No program uses it, here or in the kernel.
+    /// Resets a session to its initial state. No program uses it, neither here nor in the kernel.
     fn clear(&self, made: &Made) -> io::Result<()> {
         let session = MmapOptions::new()
             .len(self.bytes)
             .map_raw(made.session.as_raw_fd())?;
-        // SAFETY: this number of bytes is mapped there, and nothing else uses them.
+        // SAFETY: this number of bytes is mapped there, and no other code uses them.
         unsafe { session.as_mut_ptr().write_bytes(0, self.bytes) };
         if let Some(waker) = &made.waker {
             waker.clear();

@@ -1,4 +1,4 @@
-//! Tests of each reason for which there is no kernel half.
+//! Tests of each reason why there may be no kernel half.
 
 use super::*;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
@@ -57,7 +57,7 @@ fn errors_while_loading_name_the_missing_part() {
     assert!(because(rustix::io::Errno::INVAL).contains("refuses its programs"));
 }
 
-/// A thread of root without capabilities may not load programs; one with the three that the error names may.
+/// A root thread without capabilities may not load programs; a thread with the three that the error names may.
 #[cfg(not(without_programs))]
 #[test]
 fn the_required_privileges_suffice() {
@@ -97,7 +97,7 @@ fn the_required_privileges_suffice() {
     }
 }
 
-/// Set in a process that reports whether the kernel half is available to it.
+/// Set in a process that must report whether the kernel half is available to it.
 #[cfg(not(without_programs))]
 const ASKED: &str = "URTICA_TEST_IS_AVAILABLE";
 
@@ -111,7 +111,7 @@ fn report_availability() {
     }
 }
 
-/// Root of a user namespace has all capabilities, and still may not load programs.
+/// Root in a user namespace has all capabilities, but may not load programs.
 #[cfg(not(without_programs))]
 #[test]
 fn the_root_of_a_container_gets_the_reason() {
@@ -134,7 +134,7 @@ fn the_root_of_a_container_gets_the_reason() {
         Ok(said) if said.contains("available:") => {
             assert!(said.contains("container or user namespace"), "{said}");
         }
-        // No `unshare`, or no user namespaces on this machine.
+        // This machine has no `unshare`, or no user namespaces.
         said => println!("skipped: needs user namespaces ({said:?})"),
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's counts of what it has done for a connection.
+//! The kernel's counts of its work for a connection.
 
 use crate::session::Shared;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +27,7 @@ impl Done {
         }
     }
 
-    /// Returns the counts of an earlier program.
+    /// Returns the counts that an earlier program stored.
     pub(super) fn counted(shared: &Shared) -> Self {
         let [answered, replies, reply_bytes, passed, fell_back] =
             shared.counted.each_ref().map(|count| count.load(Relaxed));

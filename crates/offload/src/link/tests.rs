@@ -1,5 +1,5 @@
-//! Tests of a link between two sockets, with the test instead of the controller, which need control of the clock or of
-//! the kernel's maps.
+//! Tests of a link between two sockets that need control of the clock or of the kernel's maps. The test replaces the
+//! controller.
 
 use super::*;
 use crate::learning_switch::prepare;
@@ -71,7 +71,7 @@ impl Bench {
         self.link.hand_over(self.socket.as_fd(), handover).unwrap()
     }
 
-    /// Sends a packet-in for a packet from one host to another; host N is behind port N.
+    /// Sends a packet-in for a packet from one host to another. Host N is behind port N.
     fn send(&mut self, src: u8, dst: u8) {
         let mut frame = [0; 64];
         (frame[5], frame[11]) = (dst, src);
@@ -103,7 +103,7 @@ impl Bench {
         header
     }
 
-    /// The type of the kernel's answer.
+    /// Returns the type of the kernel's answer.
     fn answer(&mut self) -> u8 {
         self.answer_header().message_type
     }
@@ -113,7 +113,7 @@ impl Bench {
         self.answer()
     }
 
-    /// Advances the clock that the kernel compares ages with.
+    /// Advances the clock that the kernel compares ages to.
     fn pass(&mut self, seconds: u64) {
         let clock = &self.link.shared().clock_ns;
         let started = clock.load(Relaxed);
@@ -121,7 +121,7 @@ impl Bench {
     }
 }
 
-/// Like `l2`: after more than 300 s of silence.
+/// As in `l2`, a host is forgotten after more than 300 s of silence.
 #[test]
 fn a_host_is_forgotten_after_a_silence() {
     let Some(kernel) = kernel() else { return };
@@ -138,7 +138,7 @@ fn a_host_is_forgotten_after_a_silence() {
     }
 }
 
-/// The next program's clock starts again, and hosts keep their age.
+/// The next program's clock starts again, but hosts keep their age.
 #[test]
 fn hosts_keep_their_age_in_the_next_program() {
     let Some(kernel) = kernel() else { return };
@@ -159,7 +159,7 @@ fn hosts_keep_their_age_in_the_next_program() {
     assert_eq!(bench.ask(3, 1), PACKET_OUT, "host 1 is forgotten");
 }
 
-/// The socket is removed from the kernel's maps: the program finds later input, and continues alone.
+/// If the socket is removed from the kernel's maps, the program notices later input, and continues alone.
 #[test]
 fn the_program_continues_alone_without_the_kernels_part() {
     let Some(kernel) = kernel() else { return };
@@ -170,7 +170,7 @@ fn the_program_continues_alone_without_the_kernels_part() {
     let start = Instant::now();
     loop {
         assert!(start.elapsed() < PATIENCE, "nobody has noticed");
-        // As a shard does four times a second.
+        // Like a shard, which does this four times a second.
         bench.link.reclaim(&mut Vec::new());
         if bench.hand_over() == Taken::SteppedAside {
             break;
@@ -200,7 +200,7 @@ fn an_idle_connection_is_not_lost() {
     }
 }
 
-/// Each port has its burst, and none of the others'; packets to groups and to known hosts are not limited.
+/// Each port has its own burst. Packets to groups and to known hosts are not limited.
 #[test]
 fn packets_to_unknown_hosts_are_flooded_within_a_budget() {
     const BURST: u32 = 10;
@@ -224,7 +224,7 @@ fn packets_to_unknown_hosts_are_flooded_within_a_budget() {
     }
 }
 
-/// While a switch's table is full, packets are sent on without entries.
+/// While a switch's table is full, packets are forwarded without adding entries.
 #[test]
 fn no_entries_are_added_to_a_full_table() {
     let Some(kernel) = kernel() else { return };
@@ -252,7 +252,7 @@ fn a_reply_whose_signal_was_lost_is_signalled_again() {
         let start = Instant::now();
         while start.elapsed() < SIGNAL_AFTER / 2 || bench.link.shared().unsent_bytes() > 0 {
             assert!(start.elapsed() < PATIENCE, "it stays");
-            // As a shard does four times a second.
+            // Like a shard, which does this four times a second.
             bench.link.reclaim(&mut Vec::new());
             assert_eq!(bench.hand_over(), Taken::Yes);
             std::thread::sleep(Duration::from_millis(10));
@@ -290,7 +290,7 @@ fn more_signals_than_replies_do_no_harm() {
     });
 }
 
-/// Bytes that were never seen are missing for good.
+/// Bytes that were never seen cannot be recovered.
 #[test]
 fn a_connection_that_lost_input_ends() {
     let Some(kernel) = kernel() else { return };
@@ -315,7 +315,7 @@ fn a_connection_that_lost_input_ends() {
     assert!(error.contains("dropped a part"), "{error}");
 }
 
-/// The kernel's maps accept no socket whose peer has closed its side: the program answers what is left.
+/// The kernel's maps accept no socket whose peer has closed its side, so the program answers the rest.
 #[test]
 fn a_half_closed_socket_stays_with_the_program() {
     let Some(kernel) = kernel() else { return };
@@ -343,7 +343,7 @@ fn a_half_closed_socket_stays_with_the_program() {
     assert_eq!(answer, b"an answer");
 }
 
-/// It has stepped aside when its peer closes its side: it stays there.
+/// A connection that has stepped aside when its peer closes its side stays aside.
 #[test]
 fn a_half_closed_socket_does_not_step_in() {
     let Some(kernel) = kernel() else { return };
@@ -360,6 +360,6 @@ fn a_half_closed_socket_does_not_step_in() {
         assert!(start.elapsed() < PATIENCE, "the end arrives");
     }
     assert!(!bench.link.step_in(bench.socket.as_fd(), true).unwrap());
-    // Input that was passed before may be left, and is read all the same.
+    // Passed input may remain, and is read nevertheless.
     bench.link.enter_again(bench.socket.as_fd()).unwrap();
 }

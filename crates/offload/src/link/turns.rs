@@ -1,8 +1,8 @@
-//! The actions of an application when the owner of its tables changes.
+//! Actions of an application when the owner of its tables changes.
 
 use std::sync::{Arc, OnceLock};
 
-/// An application's actions when the owner of its tables changes.
+/// The actions of an application when the owner of its tables changes.
 pub(crate) trait Turns: Send + Sync {
     /// Called before the program hands the connection over.
     fn before_kernel(&self) {}
@@ -11,7 +11,7 @@ pub(crate) trait Turns: Send + Sync {
     fn after_kernel(&self) {}
 }
 
-/// No actions, for tables that kernel and program use alike.
+/// No actions, for tables that the kernel and the program use in the same way.
 impl Turns for () {}
 
 /// The actions for a session of an earlier program, which are set when its handler is created.

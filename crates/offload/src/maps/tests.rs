@@ -13,7 +13,7 @@ thread_local! {
     static CHANGES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Notes a call of bpf(2).
+/// Counts a call of bpf(2).
 pub fn note(command: libc::c_int, map: &OwnedFd) {
     let is_change = [UPDATE_ELEM, DELETE_ELEM, UPDATE_BATCH, DELETE_BATCH].contains(&command);
     let path = format!("/proc/self/fdinfo/{}", map.as_raw_fd());
@@ -22,7 +22,7 @@ pub fn note(command: libc::c_int, map: &OwnedFd) {
     }
 }
 
-/// Uses many more sessions than are created at first, several times, so that each is used by more than one switch.
+/// Uses many more sessions than are created at first, several times, so that more than one switch uses each session.
 #[test]
 fn joining_and_leaving_change_no_map_of_maps() {
     let Ok(kernel) = Kernel::start() else {

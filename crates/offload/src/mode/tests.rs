@@ -1,4 +1,4 @@
-//! Tests of when the kernel half steps aside and returns: single cases, and properties of any load.
+//! Tests of when the kernel half steps aside and returns: single cases, and properties that hold for any load.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn local() -> Pace {
     pace
 }
 
-/// Simulates reads of this number of bytes each, until the kernel half would change over. Returns the number of reads.
+/// Simulates reads of this number of bytes each, until the kernel half changes over. Returns the number of reads.
 fn reads_until_change(pace: &mut Pace, bytes: usize, taken: u64) -> u32 {
     let before = pace.wants_kernel;
     (1..=5000)
@@ -49,7 +49,7 @@ fn reads_of_medium_length_change_nothing() {
     }
 }
 
-/// Two packet-ins that arrive together neither bring the kernel half back nor keep it away.
+/// Two packet-ins that arrive together neither make the kernel half return nor prevent it.
 #[test]
 fn some_medium_reads_may_be_among_short_ones() {
     let mut pace = local();
@@ -73,7 +73,7 @@ fn single_bursts_do_not_drive_it_away() {
     }
 }
 
-/// The program then reads only bursts: the kernel answers the messages between them.
+/// The program then reads only bursts, and the kernel answers the messages between them.
 #[test]
 fn bursts_among_many_short_segments_do_not_drive_it_away() {
     let mut pace = local();
@@ -197,8 +197,8 @@ impl Rules {
         self.is_in
     }
 
-    /// Returns the number of the last consecutive long reads between which the kernel answered no more bytes than they
-    /// had.
+    /// Returns the number of the last consecutive long reads, between which the kernel answered at most as many bytes as were
+    /// read.
     fn long_reads(&self) -> usize {
         let long = self.reads.iter().rev();
         let long = long.take_while(|(bytes, _)| *bytes > self.limit);
@@ -230,7 +230,7 @@ impl Rules {
 fn go_through(pace: &mut Pace, load: &[Event], mut each: impl FnMut(&Event, bool)) -> usize {
     let (mut taken, mut changes) = (0, 0);
     for event in load {
-        // The kernel does not answer while it is out.
+        // The kernel does not answer while it has stepped aside.
         taken += if pace.wants_kernel { event.taken } else { 0 };
         if let Some(bytes) = event.read {
             pace.note_read(bytes, taken);
@@ -257,7 +257,7 @@ proptest! {
         });
     }
 
-    /// The cost of changing over is bounded, whatever the load: changes are rare if the kernel is not useful.
+    /// The cost of changing over is bounded for any load: if the kernel is not useful, changes are rare.
     #[test]
     fn a_useless_kernel_half_returns_ever_more_rarely(reads in prop::collection::vec(1..1200_usize, 1..200)) {
         let mut pace = local();
@@ -276,7 +276,7 @@ proptest! {
         prop_assert_eq!(go_through(&mut pace, &load, |_, _| ()), 1);
     }
 
-    /// Whatever the previous load: once all reads are short, the kernel answers.
+    /// After any load, the kernel answers once all reads are short.
     #[test]
     fn short_segments_return_to_the_kernel(load in loads(), bytes in 1..MAX_LOCAL_INPUT_BYTES / 2) {
         let mut pace = local();
