@@ -20,12 +20,12 @@ use urtica_services::Hosts;
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, PortNo, Version};
 
-/// Answers in the kernel for [`L3`](urtica_apps::L3) when it can: with `l3`'s replies, byte for byte. See
+/// Answers in the kernel for [`L3`](urtica_apps::L3) when it can, with `l3`'s replies, byte for byte. See
 /// [`L3::in_kernel`](urtica_apps::L3::in_kernel).
 ///
-/// It answers by facts that the program has stored: packets of a host to an address are answered from the second on,
-/// and so are requests for a gateway. Each switch has its own tables, in memory that kernel and program share: 2,048
-/// hosts, 4,096 addresses and, in OpenFlow 1.3, 4,096 flows. If a table is full, the program answers.
+/// It answers by facts that the program has stored: packets of a host to an address are answered from the second on, and so are
+/// requests for a gateway. Each switch has its own tables, in memory that kernel and program share: 2,048 hosts, 4,096
+/// addresses and, in OpenFlow 1.3, 4,096 flows. If a table is full, the program answers.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -54,7 +54,7 @@ use urtica_wire::{DatapathId, PortNo, Version};
 /// }
 /// ```
 ///
-/// Thread-safety: one lock guards the sessions of each switch. It is taken last.
+/// Thread-safety: one lock guards the sessions of each switch. No other lock is taken while it is held.
 #[derive(Clone)]
 pub struct RouterKernel {
     kernel: Late,
@@ -66,12 +66,12 @@ impl RouterKernel {
     /// Loads the programs, for [`Mode::Auto`].
     ///
     /// # Errors
-    /// [`Unavailable`] if there are no programs, or the kernel does not accept them.
+    /// [`Unavailable`] if this build has no programs, or the kernel does not accept them.
     pub fn start() -> Result<Self, Unavailable> {
         Ok(Self::of(Kernel::load(Application::L3)?))
     }
 
-    /// Creates it with the programs loaded.
+    /// Creates the kernel half of the router from loaded programs.
     pub(crate) fn of(kernel: Kernel) -> Self {
         Self {
             kernel: Late::of(kernel),
@@ -79,8 +79,8 @@ impl RouterKernel {
         }
     }
 
-    /// Creates it before anything is loaded: the program answers alone until [`RouterKernel::load`] has been called, on
-    /// another thread.
+    /// Creates the kernel half before anything is loaded: the program answers alone until another thread has called
+    /// [`RouterKernel::load`].
     pub fn later() -> Self {
         Self {
             kernel: Late::default(),
@@ -89,8 +89,8 @@ impl RouterKernel {
         }
     }
 
-    /// Loads the programs, for at most this number of switches ([`Kernel::max_switches`]): connected switches have
-    /// kernel halves from then on. Must be called once.
+    /// Loads the programs, for at most this number of switches ([`Kernel::max_switches`]). Connected switches have kernel
+    /// halves from then on. Must be called once.
     ///
     /// # Errors
     /// Those of [`RouterKernel::start`]. The program then answers alone.
@@ -154,7 +154,7 @@ impl L3Kernel for RouterKernel {
         let mut tables = SharedTables::resume(Arc::clone(&memory), xid_of(program))?;
         tables.forget_stale();
         restore_hosts(&mut tables, switch.datapath_id, hosts);
-        // After restoring hosts, which counts as a change.
+        // Restoring hosts counts as a change, so this follows it.
         self.add_session(switch.datapath_id, &memory);
         let mut session = Session::new(self, switch, program, hosts);
         turns.set(session.share(tables));
@@ -192,7 +192,7 @@ fn xid_of(program: ProgramId) -> u32 {
     u32::from(program.number()) << 24
 }
 
-/// The last of 1.0's ports that the kernel writes: others may be reserved, with another meaning.
+/// The last of 1.0's ports that the kernel writes. Higher numbers may be reserved, with another meaning.
 const LAST_PORT_OF10: PortNo = PortNo(0x7fff);
 
 /// One switch's session, for its handler.
@@ -202,7 +202,7 @@ struct Session {
     version: Version,
     hosts: Hosts,
     xid: u32,
-    /// Locked only by the thread that the connection belongs to. `None` until there is a session in the kernel.
+    /// Locked only by the connection's thread. `None` until the switch has a session in the kernel.
     tables: Option<Arc<Mutex<SharedTables>>>,
     last_port: PortNo,
 }

@@ -1,5 +1,5 @@
-//! State of one switch's connection that the kernel and the program share: `struct session` of `bpf/session.h`, field
-//! by field. It is followed by the application's part.
+//! State of one switch's connection that the kernel and the program share: `struct session` of `bpf/session.h`, field by field.
+//! The application's part follows it.
 
 use crate::owner::Owner;
 use crate::pool::Lease;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
-/// Maximum length of the start of a message that is kept.
+/// Maximum length of the kept start of a message.
 pub const CARRY_BYTES: usize = 2048;
 
-/// The number of this layout of sessions, with the applications' parts, and of maps: it must be changed with them. Up
-/// to the end of `input` a session is identical in all layouts, so that a program can release one of another version.
+/// The number of this layout of sessions, with the applications' parts, and of maps. It must be changed together with them. Up
+/// to the end of `input`, a session is identical in all layouts, so that a program can release one of another version.
 pub const LAYOUT: u32 = 5;
 
-/// Number of starts of messages that the program can store in addition to the kernel's, and their offset: after the
+/// Number of starts of messages that the program can store in addition to the kernel's, and their offset, which is behind the
 /// part of `input` that the kernel uses.
 const STORED: usize = 2;
 const STORED_AT: usize = 24576;
@@ -68,13 +68,13 @@ pub const fn session_bytes(application_bytes: usize) -> usize {
 }
 
 impl Shared {
-    /// Returns the number of bytes of replies that are still in the session to be sent.
+    /// Returns the number of bytes of replies in the session that have not been sent yet.
     pub fn unsent_bytes(&self) -> u32 {
         let span = self.span.load(Relaxed);
         ((span >> 32) as u32).saturating_sub(span as u32)
     }
 
-    /// Puts the start of a message where the kernel continues with it. Must be called while the program is the owner.
+    /// Stores the start of a message, which the kernel continues. Must be called while the program is the owner.
     pub fn set_fragment(&self, fragment: &[u8]) {
         for (byte, value) in self.input.iter().zip(fragment) {
             byte.store(*value, Relaxed);
@@ -88,7 +88,7 @@ impl Shared {
         self.read_stored(0, carried, to);
     }
 
-    /// Stores the start of a message in a slot; 0 is the kernel's. Must be called while the program is the owner.
+    /// Stores the start of a message in a slot; slot 0 is the kernel's. Must be called while the program is the owner.
     pub fn store(&self, place: usize, fragment: &[u8]) {
         let input = self.input.iter().skip(stored_at(place));
         for (byte, value) in input.zip(fragment) {
@@ -121,22 +121,22 @@ fn stored_at(place: usize) -> usize {
 pub struct Memory {
     mapping: MmapRaw,
     application_bytes: usize,
-    /// The application's clock less the program's, in seconds: the time that had passed when an earlier program ended.
+    /// The application's clock minus the program's, in seconds: the time that had passed when an earlier program ended.
     pub clock_ahead_s: AtomicU32,
-    /// Whether it belongs to the next program: forgetting at the end of this one's connections then has no effect on
-    /// it.
+    /// Whether the session belongs to the next program. At the end of this program's connections, forgetting then has no effect
+    /// on it.
     pub is_left: AtomicBool,
     /// Keeps the session from other switches.
     _lease: Option<Arc<Lease>>,
 }
 
 impl Memory {
-    /// Maps the only element of a map, which has an application's part of this size.
+    /// Maps the only element of a map, with an application's part of this size.
     pub fn map(map: BorrowedFd, application_bytes: usize) -> io::Result<Self> {
         Self::map_bytes(map, session_bytes(application_bytes), application_bytes)
     }
 
-    /// Maps the session of a lease, which lasts as long as this.
+    /// Maps the session of a lease, which is held as long as this lives.
     pub fn of_lease(lease: Arc<Lease>, application_bytes: usize) -> io::Result<Self> {
         let memory = Self::map(lease.session(), application_bytes)?;
         Ok(Self {
@@ -145,7 +145,7 @@ impl Memory {
         })
     }
 
-    /// Maps the session without the application's part, for any layout.
+    /// Maps the session without the application's part, which is possible for any layout.
     pub fn map_front(map: BorrowedFd) -> io::Result<Self> {
         Self::map_bytes(map, size_of::<Shared>(), 0)
     }
@@ -177,7 +177,7 @@ impl Memory {
     /// Returns a pointer to the application's part, which is aligned to 64 bytes and lives as long as self.
     ///
     /// # Panics
-    /// If it does not have the size of a `T`.
+    /// If the application's part does not have the size of a `T`.
     pub fn application<T>(&self) -> *mut T {
         assert_eq!(size_of::<T>(), self.application_bytes);
         self.mapping
@@ -194,7 +194,7 @@ mod tests {
     use crate::maps::Maps;
     use std::mem::offset_of;
 
-    /// A program of any layout finds these fields here: it may have to release a session of another one.
+    /// A program of any layout finds these fields here, since it may have to release a session of another layout.
     #[test]
     fn the_front_of_a_session_is_the_same_in_all_layouts() {
         let offsets = [
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!((stored_at(1), stored_at(2)), (24_576, 26_624));
     }
 
-    /// Whoever changes the size of a session, or the maps, changes the number of the layout here and above.
+    /// A change of the size of a session, or of the maps, needs another number of the layout, here and above.
     #[test]
     fn sizes_belong_to_a_layout() {
         let bytes = Application::HELD.map(|application| session_bytes(application.bytes()));

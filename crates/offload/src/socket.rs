@@ -6,8 +6,8 @@ use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The sockets that a switch's bytes pass through, and the cookies by which programs identify the source of input: data
-/// between Unix sockets belongs to the sending one.
+/// The sockets that a switch's bytes pass through, and the cookies by which programs identify the source of input. Data between
+/// Unix sockets has the sending socket's cookie.
 pub(crate) struct Way<'a> {
     pub switch: BorrowedFd<'a>,
     pub switch_cookie: u64,
@@ -16,12 +16,12 @@ pub(crate) struct Way<'a> {
     pub relay_cookie: u64,
 }
 
-/// Returns the number of bytes written to a TCP socket since it was connected, including those that have not left.
+/// Returns the number of bytes written to a TCP socket since it was connected, including unsent ones.
 pub fn written_bytes(socket: BorrowedFd) -> io::Result<u64> {
     loop {
         let acknowledged = tcp_info(socket)?.bytes_acked;
         let unacknowledged = unacknowledged_bytes(socket)?;
-        // Bytes acknowledged in between are in neither number.
+        // Neither number includes bytes that were acknowledged between the two calls.
         if tcp_info(socket)?.bytes_acked == acknowledged {
             return Ok(acknowledged + unacknowledged);
         }
@@ -56,7 +56,7 @@ fn tcp_info(socket: BorrowedFd) -> io::Result<TcpInfo> {
     }
 }
 
-/// The request is called SIOCOUTQ for sockets.
+/// Returns the number of unacknowledged bytes. For sockets, the request is called SIOCOUTQ.
 fn unacknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
     query_count(socket, libc::TIOCOUTQ)
 }
@@ -66,7 +66,7 @@ pub fn received_bytes(socket: BorrowedFd) -> io::Result<u64> {
     Ok(tcp_info(socket)?.bytes_received)
 }
 
-/// Returns the number of received bytes that were read, or taken by programs.
+/// Returns the number of received bytes that were read, or taken by the kernel's programs.
 pub fn read_bytes(socket: BorrowedFd) -> io::Result<u64> {
     loop {
         let received = received_bytes(socket)?;
@@ -82,7 +82,7 @@ pub fn has_unread(socket: BorrowedFd) -> io::Result<bool> {
     Ok(unread_bytes(socket)? > 0)
 }
 
-/// Returns the number of unread bytes. Without NETLINK_SOCK_DIAG, FIONREAD and peeking are the next best.
+/// Returns the number of unread bytes. Without NETLINK_SOCK_DIAG, FIONREAD and peeking are the best sources.
 fn unread_bytes(socket: BorrowedFd) -> io::Result<u64> {
     if let Ok(count) = unread::unread_bytes(socket) {
         return Ok(count);
@@ -91,7 +91,7 @@ fn unread_bytes(socket: BorrowedFd) -> io::Result<u64> {
     if counted > 0 {
         return Ok(counted);
     }
-    // No queue is longer. Nothing is copied there.
+    // No queue is longer. No bytes are copied there.
     let mut room = vec![0; RECEIVE_BYTES as usize];
     let flags = RecvFlags::PEEK | RecvFlags::TRUNC | RecvFlags::DONTWAIT;
     // Errors of the connection are found when it is read.
@@ -109,24 +109,24 @@ fn query_count(socket: BorrowedFd, request: libc::c_ulong) -> io::Result<u64> {
     }
 }
 
-/// Holds input of a TCP socket back in its queue, unseen by programs and waiting readers, and waits until nobody is in
-/// the middle of reading it: the option is set between two segments.
+/// Holds input of a TCP socket back in its queue, unseen by programs and waiting readers, and waits until no reader is in the
+/// middle of it: the option is set between two segments.
 pub fn hold_back_input(socket: BorrowedFd) -> io::Result<()> {
     // The system limits it to half of the queue.
     set_option(socket, libc::SO_RCVLOWAT, libc::c_int::MAX)
 }
 
-/// Ends holding back, and notifies waiting readers of input that arrived during it.
+/// Ends holding back input, and notifies waiting readers of input that arrived while it was held back.
 pub fn let_input_in(socket: BorrowedFd) -> io::Result<()> {
     set_option(socket, libc::SO_RCVLOWAT, 1)
 }
 
-/// Maximum size of the kernel's queues of input from a switch and output to it, in bytes of its memory. Longer queues
-/// do not increase the speed, and a switch that does not read occupies them.
+/// Maximum size of the kernel's queues of input from a switch and output to it, in bytes of memory. Longer queues do not
+/// increase the speed, and a switch that does not read would fill them.
 const RECEIVE_BYTES: libc::c_int = 4 << 20;
 const SEND_BYTES: libc::c_int = 2 << 20;
 
-/// Bounds a switch's queues in the kernel, whatever the system's settings allow.
+/// Bounds a switch's queues in the kernel, for any settings of the system.
 pub fn bound_queues(socket: BorrowedFd) -> io::Result<()> {
     // The system doubles the requested size.
     set_option(socket, libc::SO_RCVBUFFORCE, RECEIVE_BYTES / 2)?;
@@ -134,7 +134,7 @@ pub fn bound_queues(socket: BorrowedFd) -> io::Result<()> {
 }
 
 fn set_option(socket: BorrowedFd, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: the kernel reads one int, which is there.
+    // SAFETY: the kernel reads one int.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -150,14 +150,14 @@ fn set_option(socket: BorrowedFd, option: libc::c_int, value: libc::c_int) -> io
     }
 }
 
-/// Returns the address at the other end, for the log.
+/// Returns the peer's address, for the log.
 pub fn peer(socket: BorrowedFd) -> String {
     let address = rustix::net::getpeername(socket).ok().flatten();
     let address = address.and_then(|any| std::net::SocketAddr::try_from(any).ok());
     address.map_or_else(|| "unknown".into(), |address| address.to_string())
 }
 
-/// Returns whether the other end is on this machine, so that the processor that sends a segment also receives it.
+/// Returns whether the peer is on this machine, so that the processor that sends a segment also receives it.
 pub fn is_peer_local(socket: BorrowedFd) -> bool {
     let ip = |address: rustix::io::Result<rustix::net::SocketAddrAny>| {
         let address = std::net::SocketAddr::try_from(address.ok()?).ok()?;
@@ -180,7 +180,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
 
-    /// While acknowledgements arrive, too.
+    /// All written bytes are counted, even while acknowledgements arrive.
     #[test]
     fn all_written_bytes_are_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -203,7 +203,7 @@ mod tests {
             "[::1]:0",
             "[::ffff:127.0.0.1]:0",
         ] {
-            // The machine may have no IPv6.
+            // This machine may have no IPv6.
             let Ok(listener) = TcpListener::bind(address) else {
                 continue;
             };

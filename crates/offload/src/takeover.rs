@@ -1,6 +1,6 @@
 //! The state from which the next program continues a connection, whenever the earlier one died.
 //!
-//! **States** of a connection that is attached. The program dies in any of them, and between any two steps:
+//! **States** of an attached connection. The program may die in any of them, and between any two steps:
 //!
 //! ```text
 //!             attach              hand_over
@@ -12,24 +12,23 @@
 //!                      └─ aside ◄┘
 //! ```
 //!
-//! **Steps**, in this order. After each, the counts show how far the program was:
+//! **Steps**, in this order. After each, the counts show the program's progress:
 //!
-//! - *attach* stores `written` and `unpassed`, then that it is attached, then enters the maps. Before it has entered
-//!   them, no input has been passed.
-//! - *hand over*, once all replies are written, stores `written`, then makes the kernel the owner. While replies are on
-//!   their way, the program does not write: the number of bytes that it has written is the stored one, or all bytes
-//!   written less the replies, whichever is more.
-//! - *step aside*, once all replies are written and all passed input is read, holds input back, leaves the map, and
-//!   lets input in. If input was passed before it was held back, it enters the map again. The next program lets input
-//!   in, and enters the map if not all passed input has been read.
-//! - *step in*, with an empty queue, stores the number of bytes received directly in `unpassed`, then enters the map.
-//!   The bytes that the program has read beyond `unpassed` were passed before, or received directly after it last
-//!   stepped aside.
-//! - *let go* steps aside, stores the kernel's work in the journal, and returns the session. Before the journal is
-//!   written, the next program finds the connection aside; after it, there is none to take over.
-//! - *leave* changes nothing: it is a death between two steps.
+//! - *attach* stores `written` and `unpassed`, then that it is attached, then enters the maps. Before it has entered them, no
+//!   input has been passed.
+//! - *hand over*, once all replies are written, stores `written`, then makes the kernel the owner. While replies are in
+//!   transit, the program does not write: the number of bytes that it has written is the stored one, or that of all bytes
+//!   written minus the replies, whichever is greater.
+//! - *step aside*, once all replies are written and all passed input is read, holds input back, leaves the map, and lets input
+//!   in. If input was passed before it was held back, it enters the map again. The next program lets input in, and enters the
+//!   map if not all passed input has been read.
+//! - *step in*, with an empty queue, stores the number of bytes received directly in `unpassed`, then enters the map. The bytes
+//!   that the program has read beyond `unpassed` were either passed before, or received directly after it last stepped aside.
+//! - *let go* steps aside, stores the kernel's work in the journal, and returns the session. If the journal is not yet written,
+//!   the next program finds the connection aside; afterwards, it finds none to take over.
+//! - *leave* changes nothing: it is like a death between two steps.
 
-/// Byte counts of the kernel and the session. The program owns the connection.
+/// Byte counts of the kernel and the session, when the program owns the connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     /// Whether input passes through the kernel's programs.
@@ -38,9 +37,9 @@ pub struct Counts {
     pub consumed: u64,
     /// Bytes written to the socket, including the kernel's replies.
     pub written: u64,
-    /// The input that the kernel has answered.
+    /// Input that the kernel has answered.
     pub taken: u64,
-    /// Its replies, written or not.
+    /// The kernel's replies, written or not.
     pub replied: u64,
     /// Input passed to programs.
     pub passed: u64,
@@ -50,15 +49,15 @@ pub struct Counts {
     pub handed_over: u64,
 }
 
-/// The position of programs in the connection.
+/// The programs' progress in the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Whether the socket must enter the map again: passed input can be read in order only while it is in the map.
+    /// Whether the socket must enter the map again, because passed input can be read in order only there.
     pub enters: bool,
     /// Bytes received directly and read, before `unpassed` was stored and since.
     pub before: u64,
     pub read_aside: u64,
-    /// Passed bytes that were read.
+    /// Passed bytes that programs have read.
     pub read: u64,
     /// Bytes that programs have written.
     pub written: u64,

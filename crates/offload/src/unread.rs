@@ -1,9 +1,9 @@
-//! The number of unread bytes of a TCP socket's input, also while the kernel's programs read its input.
+//! The number of unread bytes of a TCP socket's input, even while the kernel's programs read its input.
 //!
-//! Bytes that the programs pass wait in the socket's queue in the map. Before that, they may wait behind replies that
-//! are on their way to the switch, in another queue. FIONREAD counts all queues in earlier kernels; Linux 7.0, and
-//! later releases of 6.18, count only the map's. NETLINK_SOCK_DIAG reports all received bytes less all that were read,
-//! in every version.
+//! Bytes that the programs pass wait in the socket's queue in the map. Before that, they may wait in another queue, behind
+//! replies that are in transit to the switch. FIONREAD counts all queues in earlier kernels, but in Linux 7.0 and later
+//! releases of 6.18 only that of the map. NETLINK_SOCK_DIAG reports all received bytes minus all that were read, in every
+//! version.
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use rustix::net::{
 };
 use std::net::{IpAddr, SocketAddr};
 
-/// The type of a request, and of its answer.
+/// The type of a request and its answer.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 
@@ -23,10 +23,10 @@ const REQUEST_BYTES: usize = HEADER_BYTES + 56;
 /// The offset of `idiag_rqueue` in an answer, after the header and a socket's identity.
 const UNREAD_AT: usize = HEADER_BYTES + 56;
 
-/// The number of unread bytes. The end of the stream counts as a byte.
+/// Returns the number of unread bytes. The end of the stream counts as a byte.
 ///
 /// # Errors
-/// If the kernel was built without INET_DIAG, or the socket is of another network namespace, or its connection is broken.
+/// If the kernel was built without INET_DIAG, the socket is in another network namespace, or its connection is broken.
 pub fn unread_bytes(socket: BorrowedFd) -> Result<u64, Errno> {
     let request = request(socket)?;
     let flags = SocketFlags::CLOEXEC;
@@ -38,12 +38,12 @@ pub fn unread_bytes(socket: BorrowedFd) -> Result<u64, Errno> {
     )?;
     send(&kernel, &request, SendFlags::empty())?;
     let mut answer = [0; 4096];
-    // The kernel answers within the call that sends the request.
+    // The kernel answers during the call that sends the request.
     let (_, length) = recv(&kernel, &mut answer[..], RecvFlags::DONTWAIT)?;
     read(answer.get(..length).unwrap_or_default())
 }
 
-/// Requests the socket with its addresses and cookie.
+/// Returns a request for this socket, identified by its addresses and its cookie.
 fn request(socket: BorrowedFd) -> Result<Vec<u8>, Errno> {
     let (local, peer) = (address(getsockname(socket)?)?, getpeername(socket)?);
     let peer = address(peer.ok_or(Errno::NOTCONN)?)?;
@@ -51,7 +51,7 @@ fn request(socket: BorrowedFd) -> Result<Vec<u8>, Errno> {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
-    // Sockets of link-local addresses are bound to their interface.
+    // A socket with a link-local address is bound to its interface.
     let interface = match peer {
         SocketAddr::V4(_) => 0,
         SocketAddr::V6(peer) => peer.scope_id(),
@@ -61,10 +61,10 @@ fn request(socket: BorrowedFd) -> Result<Vec<u8>, Errno> {
     bytes.extend((REQUEST_BYTES as u32).to_ne_bytes());
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend(NLM_F_REQUEST.to_ne_bytes());
-    // A sequence number and the sender's, which are not used.
+    // A sequence number and the sender's id, which are not used.
     bytes.extend([0; 8]);
     bytes.extend([family.as_raw() as u8, libc::IPPROTO_TCP as u8, 0, 0]);
-    // In any state.
+    // All states of the connection.
     bytes.extend(u32::MAX.to_ne_bytes());
     bytes.extend(local.port().to_be_bytes());
     bytes.extend(peer.port().to_be_bytes());
@@ -122,7 +122,7 @@ mod tests {
             ("[::]:0", "127.0.0.1"),
             ("[::1]:0", "::1"),
         ] {
-            // The machine may have no IPv6.
+            // This machine may have no IPv6.
             let Ok(listener) = TcpListener::bind(listens) else {
                 continue;
             };

@@ -7,11 +7,11 @@ use std::convert::Infallible;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Has no values.
+/// A type without values.
 pub(crate) struct Programs(Infallible);
 
 impl Programs {
-    /// Fails, since there is no program.
+    /// Fails, since the program was not built.
     pub fn load() -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }

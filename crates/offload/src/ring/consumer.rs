@@ -1,9 +1,9 @@
 //! One ring and its reader: the paper's application thread.
 //!
-//! **Why it has its own loop.** In a shard the loop calls the program; here, as in the paper, the program calls
-//! [`Ring::poll`] and then reads record by record, between any two of which it may stop. So the progress of reading is state
-//! of the ring ([`Reading`]) instead of a shard's stack. What both need is shared: [`Poller`], the sessions
-//! ([`Embedded`](urtica_controller::Embedded)), the [`Reader`] of the ring, and each connection's [`Link`](super::link::Link).
+//! **Why it has its own loop.** In a shard, the loop calls the program. Here, as in the paper, the program calls [`Ring::poll`]
+//! and then reads record by record, and may stop between any two. So the progress of reading is state of the ring ([`Reading`])
+//! instead of a shard's stack. Both share [`Poller`], the sessions ([`Embedded`](urtica_controller::Embedded)), the [`Reader`]
+//! of the ring, and each connection's [`Link`](super::link::Link).
 
 mod peers;
 mod waiting;
@@ -25,49 +25,49 @@ use urtica_socket::Poller;
 use urtica_wire::split_frame;
 use waiting::open_poller;
 
-/// Number of bytes at which replies to one switch are sent, even without a flush.
+/// Number of bytes at which replies to one switch are sent even without a flush.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// Interval at which sessions handle the passage of time.
+/// Interval at which sessions handle time-outs.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Maximum number of sockets that one wait can report.
 const EVENTS: usize = 256;
 
-/// Keys in the poller that do not identify a connection.
+/// Keys in the poller that identify no connection.
 const RING: u64 = u64::MAX;
 const INBOX: u64 = u64::MAX - 1;
 const LISTENERS: u64 = u64::MAX - 2;
 
-/// Why [`Ring::poll`] has returned. If nothing is set, the time-out has expired.
+/// The reason why [`Ring::poll`] has returned. If no field is set, the time-out has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
-    /// There is input: [`Ring::next_record`] (the paper's POLLRDNORM).
+    /// Input has arrived: call [`Ring::next_record`] (the paper's POLLRDNORM).
     pub input: bool,
-    /// Switches have connected or left: [`Ring::next_event`] (POLLRDBAND). Never without [`Ring::subscribe_events`].
+    /// Switches have connected or left: call [`Ring::next_event`] (POLLRDBAND). Never set without [`Ring::subscribe_events`].
     pub control: bool,
-    /// The kernel has lost sockets, which are read directly from now on (POLLERR). Reported once; no one waits for it.
+    /// The kernel has lost sockets, which are read directly from now on (POLLERR). Reported once; it does not end a wait.
     pub error: bool,
-    /// All input has been handled, and there are replies to flush: [`Ring::flush`] (POLLOUT).
+    /// All input has been handled, and replies wait to be flushed: call [`Ring::flush`] (POLLOUT).
     pub output: bool,
 }
 
 /// A registration for a ring, and its input.
 ///
-/// One invariant: **a switch's messages reach the program in order**, through the ring or, if they do not fit into it,
-/// from the socket; and no message of a switch is handled while it does not accept its replies.
+/// One invariant: **a switch's messages reach the program in order**, through the ring or, if they do not fit into it, from the
+/// socket; and no message of a switch is handled while the switch does not accept its replies.
 ///
 /// Registering and subscribing: [`Rings::register`](super::Rings::register), [`Ring::subscribe`],
 /// [`Ring::flush_every`]. Input: [`Ring::poll`], [`Ring::next_record`], [`Ring::next_event`]. Output: [`Replies`],
 /// [`Ring::flush`].
 ///
-/// Thread-safety: one thread at a time; it may be sent to another, and shared behind a lock.
+/// Thread-safety: one thread at a time may use it. It may be sent to another thread, or shared with a lock.
 pub struct Ring {
     peers: Peers,
     reader: Reader,
     registration: Registration,
     sessions: Sessions,
-    /// Events of switches that have connected and left, if subscribed to.
+    /// Events of switches that have connected or left, if subscribed to.
     events: Option<VecDeque<RingEvent>>,
     poller: Poller,
     /// Bit N: messages of type N are subscribed to.
@@ -80,7 +80,7 @@ pub struct Ring {
     reading: Option<Reading>,
     /// The bytes that were last read.
     buffer: Vec<u8>,
-    /// Connections with replies that are not flushed.
+    /// Connections with replies that have not been flushed.
     unflushed: Vec<u64>,
     /// The connection of the last record.
     last: u64,
@@ -89,28 +89,28 @@ pub struct Ring {
     next_tick: Instant,
     /// Whether the tick has been delayed until the input is handled.
     is_tick_late: bool,
-    /// Whether the kernel has lost sockets, and the program has not been notified.
+    /// Whether the kernel has lost sockets and the program has not been notified yet.
     has_lost: bool,
 }
 
-/// Progress of handling bytes that were read.
+/// Progress of handling the bytes that were read.
 struct Reading {
     number: u64,
     at: usize,
     is_drained: bool,
 }
 
-/// Location of a record.
+/// The location of a record.
 enum Place {
-    /// In the ring's first entry.
+    /// In the first entry of the ring.
     Ring(usize),
     /// In the bytes that were read.
     Buffer(Range<usize>),
 }
 
 impl Rings {
-    /// Registers for a ring and maps it. The ring is free again when the registration is dropped, which closes its
-    /// connections.
+    /// Registers for a ring and maps it. Dropping the registration closes the ring's connections and makes the ring available
+    /// again.
     ///
     /// # Errors
     /// [`RingError`] if there is no such ring, or it has a registration already.
@@ -148,10 +148,10 @@ impl Ring {
         })
     }
 
-    /// Passes messages of this type through this ring. All others are handled by the session, as in any controller.
+    /// Passes messages of this type through this ring. The session handles all other types, as in any controller.
     ///
     /// # Errors
-    /// [`RingError::Subscribed`] if they do already: each message has one consumer.
+    /// [`RingError::Subscribed`] if another subscription exists: each type has one consumer.
     pub fn subscribe(&mut self, message_type: MessageType) -> Result<(), RingError> {
         if self.types & message_type.bit() != 0 {
             return Err(RingError::Subscribed);
@@ -162,7 +162,7 @@ impl Ring {
                 link.set_types(self.types);
             }
         }
-        // Connections that had no messages for the ring.
+        // These connections had no messages for the ring.
         for number in self.peers.numbers() {
             self.make_ready(number);
         }
@@ -174,16 +174,16 @@ impl Ring {
         self.events.get_or_insert_default();
     }
 
-    /// Flushes replies automatically `interval` after the first was written, while the program polls or reads records.
-    /// [`Ring::poll`] then does not wait for [`Ring::flush`].
+    /// Flushes replies automatically when `interval` has passed since the first was written, while the program polls or reads
+    /// records. [`Ring::poll`] then does not wait for [`Ring::flush`].
     pub fn flush_every(&mut self, interval: Duration) {
         self.flush_interval = Some(interval);
     }
 
-    /// Waits until there is something to do, at most until the time-out.
+    /// Waits until there is work, but no longer than the time-out.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's errors.
     pub fn poll(&mut self, timeout: Duration) -> io::Result<Ready> {
         let until = Instant::now().checked_add(timeout);
         loop {
@@ -206,7 +206,7 @@ impl Ring {
         }
     }
 
-    /// Returns the next message, and where to write replies. `None` if all input of the last [`Ring::poll`] is handled.
+    /// Returns the next message, and the buffer for replies. `None` if all input of the last [`Ring::poll`] has been handled.
     pub fn next_record(&mut self) -> Option<(Record<'_>, Replies<'_>)> {
         let (number, place) = self.find()?;
         self.note_unflushed(number);
@@ -228,7 +228,7 @@ impl Ring {
         self.events.as_mut()?.pop_front()
     }
 
-    /// Sends all replies. Replies that a switch does not accept wait, and so does its input.
+    /// Sends all replies. If a switch does not accept them, they wait, and so does the switch's input.
     pub fn flush(&mut self) {
         self.flush_due = None;
         for number in std::mem::take(&mut self.unflushed) {
@@ -239,7 +239,7 @@ impl Ring {
         }
     }
 
-    /// Returns the kernel's counts for the switches that are connected.
+    /// Returns the kernel's counts for the connected switches.
     pub fn counts(&self) -> KernelCounts {
         let links = self
             .peers
@@ -249,7 +249,7 @@ impl Ring {
         links.fold(KernelCounts::default(), |sum, link| sum + link.counts())
     }
 
-    /// Returns the number of switches that are connected to this ring.
+    /// Returns the number of switches connected to this ring.
     pub fn connections(&self) -> usize {
         self.peers.slab.len()
     }
@@ -268,7 +268,7 @@ impl Ring {
         }
     }
 
-    /// Returns the next message of the ring that is for the program.
+    /// Returns the ring's next message for the program.
     fn find_in_ring(&mut self) -> Option<(u64, Place)> {
         loop {
             if let Next::Passed(number) = self.reader.next()? {
@@ -317,7 +317,7 @@ impl Ring {
         self.record = 0;
     }
 
-    /// Handles a connection that the kernel has passed, after all its earlier messages in the ring.
+    /// Handles a connection that the kernel has passed to the program, after all its earlier messages in the ring.
     fn take_back(&mut self, number: u64) {
         let Some(peer) = self.peers.get_mut(number) else {
             return;
@@ -331,7 +331,7 @@ impl Ring {
         }
     }
 
-    /// Returns the next message of the buffer that is for the program. All others are passed to the session.
+    /// Returns the buffer's next message for the program. All other messages are passed to the session.
     fn find_in_buffer(&mut self) -> Option<(u64, Place)> {
         loop {
             let Reading { number, at, .. } = *self.reading.as_ref()?;
@@ -351,7 +351,7 @@ impl Ring {
                     self.end_reading();
                     return None;
                 }
-                // The session reports the error, and ends.
+                // The session reports the error and ends the connection.
                 Err(_) => rest.len(),
             };
             let range = at..at + length;
@@ -410,7 +410,7 @@ impl Ring {
         peer.input.clear();
         peer.input.extend_from_slice(&self.buffer[fragment.clone()]);
         if peer.switch.is_none() {
-            // The peer may be no switch, and send an apparently long message that never ends.
+            // The peer may not be a switch, and may send an apparently long message that never ends.
             let told = std::mem::replace(&mut peer.told, fragment.len());
             self.pass_buffer_to_session(number, fragment.start + told..fragment.end);
         }
@@ -419,7 +419,7 @@ impl Ring {
         }
     }
 
-    /// All input has been handled: makes the kernel put further input into the ring.
+    /// Hands input over to the kernel, after all input has been handled, so that the kernel puts further input into the ring.
     fn hand_over(&mut self, number: u64) {
         let types = self.types;
         let Some(peer) = self.peers.get_mut(number) else {
@@ -437,7 +437,7 @@ impl Ring {
                 .attach(number, peer.socket(), switch.version, types, true);
             match attached {
                 Ok(link) => peer.link = Some(link),
-                // It is read from its socket in the meantime.
+                // Read from its socket until a session is ready.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     peer.is_refused = true;
@@ -476,7 +476,7 @@ impl Ring {
         }
     }
 
-    /// Handles the sessions' reports, those of this one last.
+    /// Handles the sessions' reports; those of this session last.
     fn note_reports(&mut self, number: Option<u64>) {
         for told in self.sessions.take_reports() {
             let event = match told {
@@ -501,7 +501,7 @@ impl Ring {
 
     // ---- Connections ----
 
-    /// Checks whether the kernel has lost sockets, whose input would never be reported.
+    /// Checks whether the kernel has lost sockets. Their input would never be reported.
     fn check_for_lost(&mut self) {
         let mut has_lost = false;
         for (_, peer) in &mut self.peers.slab {
@@ -528,7 +528,7 @@ impl Ring {
 
     fn close(&mut self, number: u64) {
         if let Some(mut peer) = self.peers.remove(number) {
-            // A switch that has closed its own end still receives requested replies.
+            // A switch that has closed its own side still receives requested replies.
             let _ = peer.flush();
             self.sessions.disconnect(peer.session);
             self.note_reports(None);
@@ -578,8 +578,8 @@ impl Ring {
 }
 
 impl AsFd for Ring {
-    /// Returns a descriptor that is readable while [`Ring::poll`] has something to do, timers excepted: for a thread
-    /// that waits for several rings.
+    /// Returns a descriptor that is readable while [`Ring::poll`] has work, except for timers. It is for a thread that waits
+    /// for several rings.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
     }

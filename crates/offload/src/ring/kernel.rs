@@ -15,8 +15,7 @@ use std::sync::Arc;
 /// Maximum number of rings: `MAX_RINGS` of `bpf/ring.bpf.c`.
 const MAX_RINGS: usize = 1024;
 
-/// The kernel's half of ring mode, loaded. It stays in the kernel until the last copy of this is dropped or the process
-/// ends.
+/// The kernel's half of ring mode, loaded. It stays in the kernel until the last clone of this is dropped or the process ends.
 #[derive(Clone)]
 pub struct RingKernel(Arc<Shared>);
 
@@ -36,15 +35,15 @@ impl RingKernel {
     /// Loads the program.
     ///
     /// # Errors
-    /// [`Unavailable`] if there is no program, or the kernel does not accept it.
+    /// [`Unavailable`] if this build has no program, or the kernel does not accept it.
     pub fn start() -> Result<Self, Unavailable> {
         check_system()?;
         let shared = load().map_err(Unavailable::because)?;
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Limits the number of connections at a time: see [`Kernel::max_switches`](crate::Kernel::max_switches). Each
-    /// needs about 50 KB of the kernel's memory; the program reads the others' sockets.
+    /// Limits the number of connections at a time: see [`Kernel::max_switches`](crate::Kernel::max_switches). Each needs about
+    /// 50 KB of the kernel's memory. The program reads the sockets of further connections itself.
     pub fn max_switches(self, count: u32) -> Self {
         self.0.sessions.limit(count);
         self
@@ -75,7 +74,7 @@ impl RingKernel {
     /// Returns an unused session.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if none is ready now, or there are too many.
+    /// [`io::ErrorKind::WouldBlock`] if no session is ready now, or the limit is reached.
     pub(crate) fn open_session(&self) -> io::Result<(Lease, Memory)> {
         let lease = self.0.sessions.take().ok_or(io::ErrorKind::WouldBlock)?;
         let memory = Memory::map(lease.session())?;
@@ -94,7 +93,7 @@ impl RingKernel {
     }
 }
 
-/// A ring of the kernel, which is returned when this is dropped.
+/// A ring in the kernel, which is released when this is dropped.
 pub(crate) struct RingHandle {
     kernel: RingKernel,
     pub queue: Queue,

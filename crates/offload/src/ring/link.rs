@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use urtica_wire::Version;
 
-/// A connection's parameters for the kernel.
+/// A connection's settings for the kernel.
 pub(crate) struct Setup {
-    /// Its number in entries, which no other connection of the ring has or had.
+    /// The connection's number in entries. No other connection of the ring has or had it.
     pub connection: u64,
     pub ring: u32,
     pub version: Version,
@@ -29,10 +29,10 @@ pub(crate) struct Setup {
 pub struct KernelCounts {
     /// Bytes of messages that were put into the ring.
     pub delivered_bytes: u64,
-    /// Number of times that input was passed because it contained a message that is not for the ring, or because the
-    /// switch did not read.
+    /// Number of times that input was passed because it contained a message that is not for the ring, or because the switch did
+    /// not read its replies.
     pub passed: u64,
-    /// Number of times that input was passed because it was long: then the queue is, too, and large reads are faster.
+    /// Number of times that input was passed because it was long: the queue is then long too, and large reads are faster.
     pub fell_back: u64,
     /// Number of times that input was passed because the ring was full.
     pub ring_full: u64,
@@ -51,7 +51,8 @@ impl std::ops::Add for KernelCounts {
     }
 }
 
-/// One connection's link to a ring. Either the kernel puts its input there, or the program reads it from the socket.
+/// One connection's link to a ring. Either the kernel puts the connection's input there, or the program reads it from the
+/// socket.
 pub(crate) struct Link {
     kernel: RingKernel,
     lease: Lease,
@@ -65,11 +66,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Puts the program's kernel half between this socket and the program, which continues reading until it hands over.
-    /// All earlier input has been read.
+    /// Inserts the kernel half between this socket and the program, which continues to read until it hands over. All earlier
+    /// input has been read.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is no session for it now.
+    /// [`io::ErrorKind::WouldBlock`] if no session is available for it now.
     pub fn attach(kernel: &RingKernel, socket: BorrowedFd, setup: &Setup) -> io::Result<Self> {
         let cookie = cookie(socket)?;
         bound_queues(socket)?;
@@ -107,7 +108,7 @@ impl Link {
         self.memory.shared()
     }
 
-    /// Returns the memory that kernel and program share for it.
+    /// Returns the session's memory, which kernel and program share.
     pub fn memory(&self) -> Weak<Memory> {
         Arc::downgrade(&self.memory)
     }
@@ -117,7 +118,7 @@ impl Link {
         self.shared().types.store(types, Relaxed);
     }
 
-    /// Returns whether the kernel puts the input into the ring, according to the program's last information.
+    /// Returns whether the kernel puts the input into the ring, as far as the program knows.
     pub fn is_read_by_kernel(&self) -> bool {
         self.is_read_by_kernel
     }
@@ -127,8 +128,8 @@ impl Link {
         self.read += count as u64;
     }
 
-    /// Hands the input over to the kernel, with the start of a message. Returns `false` if that is impossible now, for
-    /// instance because more was passed.
+    /// Hands the input over to the kernel, with the start of a message. Returns `false` if that is not possible now, for
+    /// instance because more input was passed.
     pub fn hand_over(&mut self, fragment: &[u8]) -> bool {
         let shared = self.memory.shared();
         if self.is_read_by_kernel || self.is_lost || fragment.len() >= CARRY_BYTES {
@@ -140,8 +141,8 @@ impl Link {
         self.is_read_by_kernel
     }
 
-    /// Takes the input back if the kernel has passed some: appends the start of a message that it had kept. All earlier
-    /// messages in the ring have been read. Returns whether it has.
+    /// Takes the input back if the kernel has passed some: appends the start of a message that the kernel had kept. All earlier
+    /// messages in the ring have been read. Returns whether the kernel had passed any.
     pub fn take_back(&mut self, input: &mut Vec<u8>) -> bool {
         let shared = self.memory.shared();
         if !self.is_read_by_kernel || !shared.owner.is_program() {
@@ -152,8 +153,8 @@ impl Link {
         true
     }
 
-    /// Returns whether input waits in the socket although the kernel has passed nothing: another process has removed
-    /// the socket from its map. The program then is the owner, and stays it.
+    /// Returns whether input waits in the socket although the kernel has passed none, because another process has removed the
+    /// socket from its map. The program is then the owner permanently.
     pub fn is_found_lost(&mut self, socket: BorrowedFd) -> bool {
         let owner = &self.memory.shared().owner;
         if !self.is_read_by_kernel || !has_input(socket) || owner.is_program() {
@@ -164,7 +165,7 @@ impl Link {
         true
     }
 
-    /// Requests that the kernel passes further input, after its messages in the ring.
+    /// Requests the kernel to pass further input, after its messages in the ring.
     pub fn request_back(&self) {
         self.shared().is_wanted.store(1, Relaxed);
     }

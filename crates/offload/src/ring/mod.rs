@@ -1,12 +1,12 @@
 //! Messages through rings: the kernel receives, splits the stream into messages and describes them; the program reads
 //! memory.
 //!
-//! **What.** This is the *pass-through mode* of Shalimov and Ivashchenko, "In-kernel offloading of an SDN/OpenFlow controller", with an
-//! eBPF program on the controller's own sockets in place of a kernel module. There are two ways to use it:
+//! **What.** This is the *pass-through mode* of Shalimov and Ivashchenko, "In-kernel offloading of an SDN/OpenFlow controller",
+//! with an eBPF program on the controller's own sockets instead of a kernel module. It can be used in two ways:
 //!
 //! - A program written for `urtica-controller` runs unchanged: [`RingKernel`] is an argument of
 //!   [`Controller::input_rings`](urtica_controller::Controller::input_rings), and each shard then has a ring.
-//! - A program written as the paper's own loop: [`Rings`] listens, [`Ring`] is polled and read. This is the paper's
+//! - A program written as the paper's own loop: [`Rings`] listens, and [`Ring`] is polled and read. This is the paper's
 //!   example:
 //!
 //! ```no_run
@@ -24,9 +24,8 @@
 //! | the output buffer, and `write` | [`Replies`], [`Ring::flush`], and [`Ring::flush_every`] |
 //! | threads in the kernel | [`RingSettings::rings`] |
 //!
-//! **Threads.** The best number is that of the rings, each with its own. One thread can wait for several rings (they
-//! are [`AsFd`](std::os::fd::AsFd)), and several threads can share one behind a lock; both have a cost, as in the
-//! paper.
+//! **Threads.** It is best to have as many threads as rings, each with its own ring. One thread can wait for several rings
+//! (they are [`AsFd`](std::os::fd::AsFd)), and several threads can share one with a lock; both have a cost, as in the paper.
 //!
 //! # One packet-in, through a ring
 //!
@@ -43,24 +42,24 @@
 //!  switch ◄══ socket ◄── one send(2) for many ◄── Ring::flush, or the shard's batch
 //! ```
 //!
-//! 1. **`to_ring`** runs for every segment of a switch's input, on the processor that receives it. A segment is put
-//!    into the ring as a whole or not at all. The start of a message at its end is kept, so that all messages in the
-//!    ring are complete.
-//! 2. **Ownership** (`bpf/owner.h`). A segment that is not for the ring is passed to the socket's queue, and so are all
-//!    later ones, until the program has read all passed input and hands over again. An entry of the ring reports this,
-//!    after all earlier messages. So the order is kept, whatever is passed and why.
-//! 3. **Back-pressure.** The ring has a bound; beyond that the socket's queue grows, which has one, too; then TCP stops
-//!    the switch. If a switch does not accept its replies, the program requests the input back, and does not read it.
-//! 4. **No copy after the kernel's.** A [`Record`] borrows the ring. Messages from the socket's queue are described
-//!    here in an identical way (a [`Record`] does not show its origin), from a buffer.
+//! 1. **`to_ring`** runs for every segment of a switch's input, on the processor that receives it. A segment is put into the
+//!    ring either as a whole or not at all. The start of a message at its end is kept, so that all messages in the ring are
+//!    complete.
+//! 2. **Ownership** (`bpf/owner.h`). A segment that is not for the ring is passed to the socket's queue, and so are all later
+//!    ones, until the program has read all passed input and hands over again. An entry of the ring reports this, after all
+//!    earlier messages. So the order is kept, for any segment that is passed and for any reason.
+//! 3. **Back-pressure.** The ring has a limit. Beyond that, the socket's queue grows, which has a limit too; then TCP stops the
+//!    switch. If a switch does not accept its replies, the program requests the input back, and does not read it.
+//! 4. **No copy after the kernel's.** A [`Record`] borrows the ring. Messages from the socket's queue are described here in an
+//!    identical way, from a buffer, so a [`Record`] does not show its origin.
 //!
-//! **Cost.** Two copies in the kernel instead of a read's one, and a program's run for each segment; in return no
-//! system call for each switch. That pays if many switches send little at a time. Under flood nearly all input arrives
-//! in segments longer than 16 KiB, is passed and read as without rings, and the program's runs are an additional cost:
-//! the mode loses there.
+//! **Cost.** Two copies in the kernel instead of a read's one, and one run of a program per segment. In return, no system call
+//! is needed for each switch. This pays if many switches send little at a time. Under flood, nearly all input arrives in
+//! segments longer than 16 KiB, which are passed and read as without rings, while the program's runs cost extra. In that case
+//! the mode is slower.
 //!
-//! **Errors.** Malformed messages, and streams that cannot be split into messages, are passed, and answered by the
-//! session as without rings.
+//! **Errors.** Malformed messages, and streams that cannot be split into messages, are passed, and the session answers them as
+//! without rings.
 
 mod consumer;
 mod kernel;

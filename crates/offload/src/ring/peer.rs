@@ -11,9 +11,9 @@ use urtica_socket::EventFlags;
 /// Maximum number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// A connection. Its input arrives through the ring while the kernel has it (`link`), and from the socket otherwise.
+/// A connection. Its input arrives through the ring while the kernel reads it (`link`), and from the socket otherwise.
 pub(crate) struct Peer {
-    /// Its number in the ring, which no other connection has or had.
+    /// The connection's number in the ring. No other connection has or had it.
     pub number: u64,
     socket: OwnedFd,
     pub session: ConnectionId,
@@ -22,31 +22,31 @@ pub(crate) struct Peer {
     /// The switch, once it is up.
     pub switch: Option<RingSwitch>,
     pub link: Option<Link>,
-    /// Whether the kernel has refused it: it is read from its socket for good.
+    /// Whether the kernel has rejected it, so that it is always read from its socket.
     pub is_refused: bool,
-    /// Input that was received and not handled: the start of a message, or, if `has_kept`, more.
+    /// Input that was received but not handled: the start of a message, or more if `has_kept`.
     pub input: Vec<u8>,
     pub has_kept: bool,
-    /// Number of bytes of the message at the front of `input` that the session has seen already, while the peer may be
-    /// no switch at all.
+    /// Number of bytes of the message at the front of `input` that the session has seen already. The session sees them early
+    /// because the peer may not be a switch.
     pub told: usize,
     /// Replies that have not been sent.
     pub output: Vec<u8>,
-    /// Whether the socket has not accepted all replies: nothing is handled until it has.
+    /// Whether the socket has not accepted all replies. No message is handled until it has.
     pub is_stalled: bool,
     /// Whether it is in the list of connections with replies to flush.
     pub is_unflushed: bool,
     /// Whether it is in the list of connections to read.
     pub is_ready: bool,
-    /// Whether the switch has closed its end.
+    /// Whether the switch has closed its side.
     pub is_closing: bool,
-    /// The events that it is watched for.
+    /// The events that the socket is watched for.
     pub watched: EventFlags,
 }
 
-/// Result of a read.
+/// The result of a read.
 pub(crate) enum Read {
-    /// Some bytes, or none for now; all that were there, if `is_drained`.
+    /// Some bytes, or none for now. If `is_drained`, no more were available.
     Bytes { is_drained: bool },
     /// The end of the stream, or of the connection.
     End,
@@ -89,12 +89,12 @@ impl Peer {
         link.as_mut().is_some_and(|link| link.is_found_lost(socket))
     }
 
-    /// Returns whether messages from the ring can be handled now, and need not wait behind others.
+    /// Returns whether messages from the ring can be handled now, without waiting behind others.
     pub fn takes_messages(&self) -> bool {
         !self.is_stalled && !self.has_kept
     }
 
-    /// Returns the events to watch it for. The kernel also wakes readers for input that it has put into the ring.
+    /// Returns the events to watch the socket for. The kernel also wakes readers for input that it has put into the ring.
     pub fn interest(&self) -> EventFlags {
         if self.is_stalled {
             EventFlags::OUT
@@ -108,7 +108,7 @@ impl Peer {
     /// Moves the start of an earlier message to `to`, and appends received bytes.
     pub fn read(&mut self, to: &mut Vec<u8>) -> Read {
         if let Some(link) = &mut self.link {
-            // If the switch has closed its end, it is not known yet that the kernel had passed something.
+            // If the switch has closed its side, the program may not have noticed yet that the kernel has passed input.
             link.take_back(&mut self.input);
         }
         to.append(&mut self.input);
@@ -136,7 +136,7 @@ impl Peer {
         self.has_kept |= !messages.is_empty();
     }
 
-    /// Sends as many replies as possible.
+    /// Sends as many replies as the socket accepts.
     ///
     /// # Errors
     /// If the connection has ended.

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// The program, as compiled by clang.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ring.o"));
 
-/// The program, loaded, and its maps.
+/// The loaded program, and its maps.
 pub(crate) struct Programs {
     /// Keeps the program in the kernel.
     _object: Object,
@@ -24,8 +24,7 @@ pub(crate) struct Programs {
     switches: MapHandle,
 }
 
-// SAFETY: this contains file descriptors and memory of libbpf, which is used only under the mutex, and bound to no
-// thread.
+// SAFETY: this contains file descriptors and memory of libbpf, which are used only under the mutex, and not bound to a thread.
 unsafe impl Send for Programs {}
 
 impl Programs {
@@ -59,7 +58,7 @@ impl Programs {
         })
     }
 
-    /// Returns the words that report passed input for which rings had no space.
+    /// Returns the words that report passed input for which a ring had no space.
     pub fn untold(&self, rings: usize) -> io::Result<Untold> {
         Untold::map(self.untold.as_fd(), rings)
     }
@@ -81,7 +80,7 @@ impl Programs {
         let _ = self.rings.delete(&number.to_ne_bytes());
     }
 
-    /// Returns the sessions' map of maps, and their constructor.
+    /// Returns the map of maps of sessions, and the sessions' constructor.
     pub fn sessions(&self) -> io::Result<(Entries, Maker)> {
         let entries = Entries {
             sessions: self.sessions.as_fd().try_clone_to_owned()?,
@@ -107,7 +106,7 @@ impl Programs {
         entered.map_err(to_io)
     }
 
-    /// Removes a session's socket from the maps. A missing one is ignored.
+    /// Removes a session's socket from the maps, if it is there.
     pub fn forget_session(&self, slot: u32, cookie: u64) {
         let _ = self.slots.delete(&cookie.to_ne_bytes());
         let _ = self.switches.delete(&slot.to_ne_bytes());

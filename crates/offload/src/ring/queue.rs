@@ -1,8 +1,8 @@
-//! The program's end of a ring: entries of messages that the kernel has put there, read in place.
+//! The program's end of a ring: reads entries of messages in place, where the kernel has put them.
 //!
-//! A ring is a `BPF_MAP_TYPE_RINGBUF` (the kernel's Documentation/bpf/ringbuf.rst): a page with the consumer's
-//! position, a page with the producer's, and the data, mapped twice in a row so that nothing is split at the end. Each
-//! entry follows a header of 8 bytes, whose first four are its length and two flags.
+//! A ring is a `BPF_MAP_TYPE_RINGBUF` (the kernel's Documentation/bpf/ringbuf.rst): a page with the consumer's position, a page
+//! with the producer's, and the data, which is mapped twice in a row so that no entry is split at the end. Each entry follows a
+//! header of 8 bytes, whose first four contain its length and two flags.
 
 use crate::waker::ring_bytes;
 use memmap2::{MmapOptions, MmapRaw};
@@ -37,17 +37,17 @@ pub struct RawRecord {
     padding: u32,
 }
 
-/// An entry: some messages of one connection, all complete. An entry without messages reports that further input is
+/// An entry: some messages of one connection, all complete. An entry without messages reports that further input is being
 /// passed to the program.
 #[derive(Clone, Copy)]
 pub struct Entry<'q> {
     pub connection: u64,
-    /// One for each message, or empty if records were not requested.
+    /// One record per message; empty if records were not requested.
     pub records: &'q [RawRecord],
     pub messages: &'q [u8],
 }
 
-/// For each ring, whether it was too full to report passed input.
+/// A word per ring that shows whether the ring was too full to report passed input.
 pub struct Untold(MmapRaw);
 
 impl Untold {
@@ -62,15 +62,14 @@ impl Untold {
     fn take(&self, ring: u32) -> bool {
         let index = ring as usize;
         assert!((index + 1) * size_of::<u64>() <= self.0.len());
-        // SAFETY: the mapping has a word for each ring, as was just checked, and lives as long as self; the kernel
-        // changes it atomically.
+        // SAFETY: the mapping has a word for each ring, as was just checked, and lives as long as self; the kernel changes the
+        // word atomically.
         let word = unsafe { &*self.0.as_ptr().cast::<AtomicU64>().add(index) };
         word.swap(0, AcqRel) != 0
     }
 }
 
-/// One ring's end. An entry stays until it is [released](Queue::pass_over), and until then the kernel does not change
-/// it.
+/// The program's end of a ring. An entry stays, and the kernel does not change it, until it is [released](Queue::pass_over).
 pub struct Queue {
     ring: OwnedFd,
     number: u32,
@@ -110,12 +109,13 @@ impl Queue {
         })
     }
 
-    /// Returns the ring's number in its kernel's table.
+    /// Returns the ring's number in the kernel's table.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the position at which the kernel continues writing: reading only up to there leaves time for others.
+    /// Returns the position at which the kernel continues to write. A caller that reads only up to there leaves time for other
+    /// work.
     pub fn end(&self) -> u64 {
         position(&self.data).load(Acquire)
     }
@@ -144,9 +144,9 @@ impl Queue {
                 && offset + length <= 2 * self.data_bytes,
             "the kernel's ring is broken"
         );
-        // SAFETY: the data are mapped twice in a row, and the entry lies in them, as was just checked. It was complete
-        // when its header lost BUSY, and the kernel does not touch it until the consumer's position is after it, which
-        // needs `&mut self`.
+        // SAFETY: the data is mapped twice in a row, and the entry lies in it, as was just checked. It was complete when its
+        // header lost BUSY, and the kernel does not touch it until the consumer's position is after it, which needs `&mut
+        // self`.
         let entry = unsafe {
             std::slice::from_raw_parts(self.data.as_ptr().add(self.page + offset), length)
         };
@@ -158,8 +158,8 @@ impl Queue {
         let length = self.header().load(Acquire) & !(BUSY | DISCARDED);
         self.at += (HEADER_BYTES as u64 + u64::from(length)).next_multiple_of(8);
         position(&self.consumer).store(self.at, Release);
-        // The kernel wakes only a program that has read everything, and compares positions for that: checks from here
-        // on are made after it can see this one.
+        // The kernel wakes only a program that has read everything, which it determines by comparing positions. Later checks
+        // must happen after the kernel can see this position.
         fence(SeqCst);
     }
 
@@ -174,8 +174,8 @@ impl Queue {
 
     fn header(&self) -> &AtomicU32 {
         let at = self.page + self.offset();
-        // SAFETY: positions are multiples of 8 and `offset` is less than the size of the data, so it lies in the mapping, aligned;
-        // the kernel changes it atomically.
+        // SAFETY: positions are multiples of 8 and `offset` is less than the size of the data, so it lies in the mapping,
+        // aligned; the kernel changes it atomically.
         unsafe { &*self.data.as_ptr().add(at).cast() }
     }
 }
@@ -197,8 +197,8 @@ impl<'q> Entry<'q> {
         let connection = head.first_chunk().expect("the head has it");
         let (count, bytes) = (word(8), word(12));
         let (records, messages) = rest.split_at(count * size_of::<RawRecord>());
-        // SAFETY: a RawRecord consists of numbers, for which all bytes are valid. The records have their size, and lie
-        // at a multiple of 8: entries start at one, and the head's size is one.
+        // SAFETY: a RawRecord consists of numbers, for which all bytes are valid. The records have their size, and lie at a
+        // multiple of 8, because entries start at one and the head's size is one.
         let records = unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), count) };
         Self {
             connection: u64::from_ne_bytes(*connection),
@@ -210,10 +210,10 @@ impl<'q> Entry<'q> {
 
 /// Returns the position at the front of a page.
 fn position(page: &MmapRaw) -> &AtomicU64 {
-    // SAFETY: a page is mapped there for as long as `page` lives, which starts with a number that the kernel reads and
-    // writes atomically. The producer's, which is mapped for reading, is only read.
+    // SAFETY: a page is mapped there for as long as `page` lives, and it starts with a number that the kernel reads and writes
+    // atomically. The producer's page, which is mapped for reading, is only read.
     unsafe { &*page.as_ptr().cast() }
 }
 
-// SAFETY: the mappings are bound to no thread.
+// SAFETY: the mappings are not bound to a thread.
 unsafe impl Send for Queue {}

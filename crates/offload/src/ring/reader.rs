@@ -1,4 +1,4 @@
-//! A ring in order: its entries, and, after them, the connections that the kernel has passed to the program.
+//! Reads a ring in order: its entries, and after them the connections that the kernel has passed to the program.
 
 use super::kernel::{RingHandle, RingKernel};
 use super::link::{Link, Setup};
@@ -19,13 +19,13 @@ pub(crate) enum Next {
     Passed(u64),
 }
 
-/// A ring, up to the position that it had when the program last [looked](Reader::look).
+/// A ring, read up to its end when the program last [looked](Reader::look).
 pub(crate) struct Reader {
     kernel: RingKernel,
     ring: RingHandle,
     /// The kernel's position at that time.
     end: u64,
-    /// Connections that were passed when the ring had no space to report it: due once `end` is reached.
+    /// Connections that were passed when the ring had no space to report it; due once `end` is reached.
     untold: Vec<u64>,
     sessions: HashMap<u64, Weak<Memory>>,
 }
@@ -42,8 +42,8 @@ impl Reader {
         })
     }
 
-    /// Prepares a connection's link to this ring. `connection` is a number that no other of this ring has or had; bit N
-    /// of `types` sends messages of type N there.
+    /// Creates a connection's link to this ring. No other connection of this ring has or had the number `connection`. Bit N of
+    /// `types` sends messages of type N there.
     pub fn attach(
         &mut self,
         connection: u64,
@@ -67,7 +67,7 @@ impl Reader {
         Ok(link)
     }
 
-    /// Makes [`Reader::next`] continue up to the present position.
+    /// Makes [`Reader::next`] continue up to the current end of the ring.
     pub fn look(&mut self) {
         self.end = self.ring.queue.end();
     }
@@ -78,7 +78,7 @@ impl Reader {
         !self.untold.is_empty() || self.ring.queue.has_next(end)
     }
 
-    /// Returns the next item; `None` if everything up to the last position was read.
+    /// Returns the next item; `None` if everything up to the last position has been read.
     pub fn next(&mut self) -> Option<Next> {
         loop {
             if self.ring.queue.has_next(self.end) {
@@ -103,12 +103,12 @@ impl Reader {
         self.ring.queue.entry()
     }
 
-    /// Releases the messages to the kernel, which overwrites them.
+    /// Releases the messages to the kernel, which may overwrite them.
     pub fn pass_over(&mut self) {
         self.ring.queue.pass_over();
     }
 
-    /// Finds connections that are passed to the program without an entry that reports it.
+    /// Finds connections that were passed to the program without an entry that reports it.
     pub fn find_passed(&mut self) {
         let is_passed = |session: &Weak<Memory>| {
             let memory = session.upgrade();
@@ -119,7 +119,7 @@ impl Reader {
             .iter()
             .filter(|(_, session)| is_passed(session));
         self.untold = passed.map(|(&connection, _)| connection).collect();
-        // Their earlier messages in the ring are read first.
+        // Their earlier messages in the ring must be read first.
         self.look();
     }
 }

@@ -1,4 +1,4 @@
-//! A message as seen by the program, independent of its origin.
+//! A message as the program sees it, independent of its origin.
 
 use super::queue::RawRecord;
 use std::ops::Range;
@@ -6,8 +6,8 @@ use urtica_wire::{
     BufferId, DatapathId, DecodeError, Header, MacAddr, Message, PacketIn, PortNo, Version,
 };
 
-/// A kind of messages that a program can subscribe to: asynchronous messages of a switch. Their numbers are equal in
-/// both versions.
+/// A type of messages that a program can subscribe to: asynchronous messages of a switch. The numbers are equal in both
+/// versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageType {
@@ -22,7 +22,7 @@ pub enum MessageType {
 impl MessageType {
     const ALL: [Self; 3] = [Self::PacketIn, Self::FlowRemoved, Self::PortStatus];
 
-    /// Returns the bit that represents it.
+    /// Returns the bit for this type.
     pub(crate) fn bit(self) -> u64 {
         1 << self as u32
     }
@@ -33,7 +33,7 @@ impl MessageType {
     }
 }
 
-/// A switch, once it is up.
+/// A switch that is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSwitch {
     /// Its datapath id.
@@ -42,8 +42,7 @@ pub struct RingSwitch {
     pub version: Version,
 }
 
-/// A message, and the locations of its fields. It borrows the ring, or a buffer read from the socket: nothing has been
-/// copied.
+/// A message, and the locations of its fields. It borrows the ring, or a buffer read from the socket, without a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'r> {
     switch: RingSwitch,
@@ -56,8 +55,8 @@ pub struct Record<'r> {
 }
 
 impl<'r> Record<'r> {
-    /// Creates a record from the kernel's description. Returns `None` if the message is of a type that the kernel does
-    /// not describe, or not well-formed: then the kernel has only given its location.
+    /// Creates a record from the kernel's description. Returns `None` if the message is malformed or of a type that the kernel
+    /// does not describe: the kernel has then given only its location.
     pub(crate) fn of_kernel(
         switch: RingSwitch,
         raw: &RawRecord,
@@ -78,7 +77,7 @@ impl<'r> Record<'r> {
         }
     }
 
-    /// Creates a record by reading the message here. Returns `None` if it is of another type, or not well-formed.
+    /// Creates a record by parsing the message here. Returns `None` if it is of another type, or malformed.
     pub(crate) fn of_message(switch: RingSwitch, message: &'r [u8]) -> Option<Self> {
         let header = Header::peek(message)?;
         let message_type = MessageType::from_wire(header.message_type)?;
@@ -131,7 +130,7 @@ impl<'r> Record<'r> {
         self.in_port
     }
 
-    /// Returns the packet of a packet-in from its Ethernet header on, as much as was sent. Otherwise empty.
+    /// Returns the packet of a packet-in from its Ethernet header on, as far as the switch sent it. Otherwise empty.
     pub fn frame(&self) -> &'r [u8] {
         self.frame
     }
@@ -166,7 +165,7 @@ impl<'r> Record<'r> {
     /// Returns the packet-in with all its fields.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is none.
+    /// [`DecodeError`] if it is not a packet-in.
     pub fn packet_in(&self) -> Result<PacketIn<'r>, DecodeError> {
         PacketIn::decode(self.switch.version, &self.message[Header::SIZE..])
     }

@@ -15,10 +15,10 @@ impl<'r> Replies<'r> {
         Self { switch, output }
     }
 
-    /// Sends the packet of a packet-in by a port. The reply has the packet-in's xid.
+    /// Sends the packet of a packet-in out of a port. The reply has the packet-in's xid.
     ///
     /// # Errors
-    /// [`EncodeError`] if the switch's version cannot express it; nothing is written then.
+    /// [`EncodeError`] if the switch's version cannot express it; then nothing is written.
     pub fn forward(&mut self, record: &Record, port: PortNo) -> Result<(), EncodeError> {
         let packet = OutputPacket {
             buffer_id: record.buffer_id(),
@@ -32,10 +32,10 @@ impl<'r> Replies<'r> {
         packet.write(self.switch.version, record.xid(), self.output)
     }
 
-    /// Adds a flow entry for packets like that of the packet-in, and sends the packet itself by this port.
+    /// Adds a flow entry for packets like that of the packet-in, and sends the packet itself out of this port.
     ///
     /// # Errors
-    /// [`EncodeError`] if the switch's version cannot express it; nothing is written then.
+    /// [`EncodeError`] if the switch's version cannot express it; then nothing is written.
     pub fn forward_with_rule(
         &mut self,
         record: &Record,
@@ -62,12 +62,12 @@ impl<'r> Replies<'r> {
     /// Writes any message.
     ///
     /// # Errors
-    /// [`EncodeError`] if the switch's version cannot express it; nothing is written then.
+    /// [`EncodeError`] if the switch's version cannot express it; then nothing is written.
     pub fn write(&mut self, xid: u32, message: &Message) -> Result<(), EncodeError> {
         message.encode(self.switch.version, xid, self.output)
     }
 
-    /// Writes messages that are encoded already.
+    /// Writes encoded messages.
     pub fn write_bytes(&mut self, messages: &[u8]) {
         self.output.extend_from_slice(messages);
     }

@@ -38,7 +38,7 @@ pub enum RingError {
         "ring {0} is registered already; expected one registration per ring, which threads may share with a lock"
     )]
     Registered(usize),
-    /// The type has a consumer already.
+    /// The type of messages has a consumer already.
     #[error("messages of this type have a subscriber already; expected one for each type")]
     Subscribed,
     /// An operation of the system failed.
@@ -52,7 +52,7 @@ pub enum RingError {
 }
 
 impl RingError {
-    /// Returns a conversion for the error of a failed operation.
+    /// Returns a conversion for the error of an operation.
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Io { what, error }
     }
@@ -94,7 +94,7 @@ pub(crate) struct Shared {
     accepted: AtomicUsize,
 }
 
-/// The connections on their way to a ring.
+/// New connections for a ring.
 struct Inbox {
     connections: Mutex<Vec<NewConnection>>,
     wakeup: OwnedFd,
@@ -108,7 +108,7 @@ pub(crate) struct NewConnection {
 }
 
 impl Rings {
-    /// Loads the kernel's half and listens. Switches are served once there are registrations.
+    /// Loads the kernel's half and listens. Switches are served once rings are registered.
     ///
     /// # Errors
     /// [`RingError`] if the kernel half is unavailable, or an address is in use.
@@ -127,7 +127,7 @@ impl Rings {
         })))
     }
 
-    /// Returns the addresses at which it listens, with the ports that the system chose.
+    /// Returns the listening addresses, with the ports that the system chose.
     pub fn addresses(&self) -> Vec<Address> {
         let listeners = self.0.listeners.iter();
         listeners
@@ -140,7 +140,7 @@ impl Rings {
         self.0.inboxes.len()
     }
 
-    /// Returns the right to a ring.
+    /// Reserves a ring.
     ///
     /// # Errors
     /// [`RingError`] if there is no such ring, or it has a registration already.
@@ -169,7 +169,7 @@ impl Inbox {
     }
 }
 
-/// The right to a ring, until it is dropped.
+/// The reservation of a ring, until it is dropped.
 pub(crate) struct Registration {
     shared: Arc<Shared>,
     number: usize,
@@ -180,7 +180,7 @@ impl Registration {
         &self.shared
     }
 
-    /// Becomes readable when there are new connections.
+    /// Returns a descriptor that is readable when new connections wait.
     pub fn wakeup(&self) -> BorrowedFd<'_> {
         self.inbox().wakeup.as_fd()
     }
@@ -188,7 +188,7 @@ impl Registration {
     /// Returns the new connections for this ring.
     pub fn take_connections(&self) -> Vec<NewConnection> {
         let mut count = [0; 8];
-        // It is empty if another thread has been faster.
+        // Empty if another thread was faster.
         let _ = rustix::io::read(&self.inbox().wakeup, &mut count);
         std::mem::take(&mut *self.inbox().connections.lock())
     }

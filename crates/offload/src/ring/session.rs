@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-/// The kernel keeps at most one byte less of the start of a message.
+/// The kernel keeps fewer bytes than this of the start of a message.
 pub const CARRY_BYTES: usize = 16384;
 
 const INPUT_ROOM: usize = 32768;
@@ -40,7 +40,7 @@ pub struct Shared {
 pub const SESSION_BYTES: usize = size_of::<Shared>();
 
 impl Shared {
-    /// Puts the start of a message where the kernel continues with it. Must be called while the program is the owner.
+    /// Stores the start of a message, which the kernel continues. Must be called while the program is the owner.
     pub fn set_fragment(&self, fragment: &[u8]) {
         for (byte, value) in self.input.iter().zip(fragment) {
             byte.store(*value, Relaxed);

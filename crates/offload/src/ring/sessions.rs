@@ -1,4 +1,4 @@
-//! The sessions with switches: everything that a program has not subscribed to, from hello to keep-alive.
+//! The sessions with switches: all that a program has not subscribed to, from hello to keep-alive.
 
 use super::record::RingSwitch;
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use urtica_controller::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RingEvent {
-    /// A switch is up: its messages reach the program from now on.
+    /// A switch is up: the program receives its messages from now on.
     SwitchUp(RingSwitch),
     /// A switch has left.
     SwitchDown(RingSwitch),
@@ -23,13 +23,13 @@ pub enum RingEvent {
 pub(crate) enum SwitchReport {
     /// The switch is identified.
     Joined(RingSwitch),
-    /// It is up.
+    /// The switch is up.
     Up(RingSwitch),
-    /// It has left.
+    /// The switch has left.
     Down(RingSwitch),
 }
 
-/// A controller without its own programs, which only reports.
+/// A controller whose only program reports switches.
 pub(crate) struct Sessions {
     embedded: Embedded,
     told: Reports,
@@ -61,7 +61,7 @@ fn identity(info: &SwitchInfo) -> RingSwitch {
 }
 
 impl Sessions {
-    /// Creates it without sessions.
+    /// Creates a controller without sessions.
     pub fn new(config: SessionConfig) -> Result<Self, urtica_controller::Error> {
         let told = Reports::default();
         let reports = Arc::clone(&told);
@@ -94,7 +94,7 @@ impl Sessions {
         self.embedded.note_received(session, now);
     }
 
-    /// Handles the passage of time. Returns the sessions that have ended.
+    /// Handles all due time-outs. Returns the sessions that have ended.
     pub fn handle_timeout(&mut self) -> Vec<ConnectionId> {
         let now = self.now();
         let ended = self.embedded.handle_timeout(now);

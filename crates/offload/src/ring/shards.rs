@@ -76,7 +76,7 @@ impl InputRing for ShardRing {
 /// One connection's link to its shard's ring.
 struct ShardLink {
     link: Link,
-    /// The counts that the shard has received.
+    /// The counts that the shard has received so far.
     before: KernelCounts,
 }
 

@@ -10,11 +10,11 @@ use urtica_services::{Host, LinkProbe, ServiceOffload, SettledCounts};
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, MacAddr};
 
-/// Has no values.
+/// A type without values.
 pub(super) struct Tables(Infallible);
 
 impl Tables {
-    /// Fails, since there are no tables.
+    /// Fails, since the programs were not built.
     pub fn open(_: &Kernel) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -19,7 +19,7 @@ pub(super) struct Half {
     /// The kernel's count when the program last became the owner.
     others: u64,
     events_full: u64,
-    /// Events that were read from the kernel, and not yet passed to handlers.
+    /// Events that were read from the kernel, but not passed to handlers yet.
     events: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl KernelHalf for Half {
         part.take_events(&mut self.events);
         let (others, full) = (part.others.load(Relaxed), part.events_full.load(Relaxed));
         reclaimed.others = others - self.others;
-        // They are part of the kernel's count of answered messages.
+        // These are part of the kernel's count of answered messages.
         reclaimed.answered -= reclaimed.others;
         let fell_back = (full - self.events_full).min(reclaimed.passed);
         reclaimed.passed -= fell_back;

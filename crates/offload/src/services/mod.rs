@@ -1,17 +1,16 @@
 //! Services in the kernel, the paper's driven mode: frequent packets for a program's services are settled before they
 //! reach it, by tables that the services keep up to date.
 //!
-//! **What.** Echo requests and replies, probes of known links, requests for the addresses of known hosts, and hosts'
-//! answers to our probes. `bpf/services.bpf.c` settles them as the session and `urtica-services` do, byte by byte;
-//! tests compare both.
+//! **What.** Echo requests and replies, probes of known links, requests for the addresses of known hosts, and hosts' answers to
+//! our probes. `bpf/services.bpf.c` settles them like the session and `urtica-services`, byte by byte; tests compare both.
 //!
 //! **The control queue.** The services' tables, which are BPF maps ([`ServiceOffload`]), one set for all switches, pass
-//! information down. *Events* pass it up: packet-ins that are settled but have news, such as an unknown sender whose
-//! request was answered. They are in the session's memory, of which either the kernel or the program is the owner. So
-//! they need no separate ring, and the program receives them before any input that was passed after them.
+//! information down. *Events* pass it up: packet-ins that are settled but have news, such as an unknown sender whose request
+//! was answered. They are in the session's memory, whose owner is either the kernel or the program. So they need no separate
+//! ring, and the program receives them before any input that was passed after them.
 //!
-//! **Left to the program.** Everything that starts without input: hello, features request, echo requests, probes. A
-//! program on the kernel's sockets runs only for input.
+//! **Left to the program.** Everything that starts without input: hello, features request, echo requests, probes. A program on
+//! the kernel's sockets runs only for input.
 
 mod half;
 mod part;
@@ -52,10 +51,10 @@ use urtica_services::ServiceOffload;
 /// # }
 /// ```
 ///
-/// A service without [`Driven::offload`] does its work alone. Programs before the services do not receive the packets
-/// that are settled: do not use it with a program that has to see all packets.
+/// A service without [`Driven::offload`] does its work alone. Programs before the services do not receive settled packets, so
+/// do not use this with a program that must receive all packets.
 ///
-/// A switch whose queue stays long is left to the program during that time, as in [`Mode::Auto`].
+/// A switch is left to the program while its queue stays long, as in [`Mode::Auto`].
 #[derive(Clone)]
 pub struct Driven {
     kernel: Kernel,
@@ -70,13 +69,13 @@ impl Driven {
     /// [`Hosts`](urtica_services::Hosts).
     ///
     /// # Errors
-    /// [`Unavailable`] if there are no programs, or the kernel does not accept them.
+    /// [`Unavailable`] if this build has no programs, or the kernel does not accept them.
     pub fn start() -> Result<Self, Unavailable> {
         Self::start_for(HOSTS)
     }
 
-    /// Loads the programs with space for this number of hosts, at least one, and twice as many addresses. Memory is
-    /// allocated on demand; the program handles the packets of further hosts.
+    /// Loads the programs with space for this number of hosts, at least one, and twice as many addresses. Memory is allocated
+    /// on demand. The program handles the packets of further hosts.
     ///
     /// # Errors
     /// Those of [`Driven::start`].
@@ -97,7 +96,7 @@ impl Driven {
         Self { kernel, ..self }
     }
 
-    /// Returns the interface to the tables, for the services.
+    /// Returns the services' interface to the tables.
     pub fn offload(&self) -> Arc<dyn ServiceOffload> {
         self.tables.clone()
     }

@@ -25,19 +25,18 @@ pub struct Part {
 impl Part {
     /// Returns the part of a session.
     pub fn of(memory: &Memory) -> &Self {
-        // SAFETY: the mapping lives as long as `memory`, and has the size of a Part there, aligned, as `application`
-        // asserts. A Part consists of atomics, for which all bytes are valid and which the kernel may change at any
-        // time.
+        // SAFETY: the mapping lives as long as `memory`, and has the size of a Part there, aligned, as `application` asserts. A
+        // Part consists of atomics, for which all bytes are valid and which the kernel may change at any time.
         unsafe { &*memory.application::<Self>() }
     }
 
-    /// Returns whether there are events, whoever is the owner.
+    /// Returns whether there are events. The owner does not matter.
     pub fn has_events(&self) -> bool {
         self.event_bytes.load(Acquire) != 0
     }
 
-    /// Appends the events, which are complete messages, and discards verdicts that were not carried out. Must be called
-    /// when the program has just become the owner.
+    /// Appends the events, which are complete messages, and discards verdicts that were not carried out. Must be called right
+    /// after the program has become the owner.
     pub fn take_events(&self, to: &mut Vec<u8>) {
         self.events_due.store(0, Relaxed);
         self.looked_at.store(0, Relaxed);

@@ -1,5 +1,5 @@
-//! The services' tables, as BPF maps: those of `bpf/service_tables.h`. Keys and values are written field by field, so
-//! that no padding is left uninitialised.
+//! The services' tables, which are the BPF maps of `bpf/service_tables.h`. Keys and values are written field by field, so that
+//! no padding is left uninitialised.
 
 use crate::kernel::Kernel;
 use crate::link::clock_ns_at;
@@ -22,10 +22,10 @@ const MAX_PROBE_BYTES: usize = 128;
 const FAMILY_IPV4: u16 = 4;
 const FAMILY_IPV6: u16 = 6;
 
-/// The only key of a table of one element.
+/// The only key of a table with one element.
 const ONLY: [u8; 4] = [0; 4];
 
-/// The tables. See the module's documentation.
+/// The services' tables. See the module's documentation.
 pub(super) struct Tables {
     settings: MapHandle,
     counts: MapHandle,
@@ -37,7 +37,7 @@ pub(super) struct Tables {
     confirmed: MapHandle,
     next_hops: MapHandle,
     set: Mutex<Set>,
-    /// Whether a full table was logged.
+    /// Whether a full table has been logged.
     has_warned: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ struct Set {
 }
 
 impl Set {
-    /// `struct settings`.
+    /// Encodes `struct settings`.
     fn settings(&self) -> Vec<u8> {
         let programs = [self.answers_as, self.forwards_as].map(u32::to_ne_bytes);
         [&self.our_mac.to_ne_bytes(), programs.as_flattened()].concat()
@@ -60,7 +60,7 @@ impl Set {
 }
 
 impl Tables {
-    /// Opens the tables of the programs in the kernel.
+    /// Opens the tables of the loaded programs.
     pub fn open(kernel: &Kernel) -> io::Result<Self> {
         Ok(Self {
             settings: kernel.table("settings")?,
@@ -77,13 +77,13 @@ impl Tables {
         })
     }
 
-    /// Replaces an entry. Returns whether it is in the table now.
+    /// Replaces an entry. Returns whether it is in the table afterwards.
     fn put(&self, table: &MapHandle, key: &[u8], value: &[u8]) -> bool {
         let put = table.update(key, value, MapFlags::ANY);
         put.map_err(|error| self.warn_once(&error)).is_ok()
     }
 
-    /// Creates an entry, unless it exists. Returns whether it exists now.
+    /// Creates an entry, unless it exists. Returns whether it exists afterwards.
     fn make(&self, table: &MapHandle, key: &[u8], value: &[u8]) -> bool {
         match table.update(key, value, MapFlags::NO_EXIST) {
             Err(error) if error.kind() != libbpf_rs::ErrorKind::AlreadyExists => {
@@ -116,7 +116,7 @@ fn word(value: &[u8], at: usize) -> u64 {
     bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
-/// `struct port_key`.
+/// Encodes `struct port_key`.
 fn port_key(port: PortId) -> [u8; 16] {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&port.switch.0.to_ne_bytes());
@@ -124,7 +124,7 @@ fn port_key(port: PortId) -> [u8; 16] {
     key
 }
 
-/// `struct host_key`.
+/// Encodes `struct host_key`.
 fn host_key(vlan: Option<u16>, mac: MacAddr) -> [u8; 8] {
     let mut key = [0; 8];
     key[..6].copy_from_slice(&mac.octets());
@@ -132,7 +132,7 @@ fn host_key(vlan: Option<u16>, mac: MacAddr) -> [u8; 8] {
     key
 }
 
-/// `struct address_key`.
+/// Encodes `struct address_key`.
 fn address_key(vlan: Option<u16>, address: IpAddr) -> [u8; 24] {
     let mut key = [0; 24];
     let family = match address {
@@ -150,7 +150,7 @@ fn address_key(vlan: Option<u16>, address: IpAddr) -> [u8; 24] {
     key
 }
 
-/// `struct address_owner`.
+/// Encodes `struct address_owner`.
 fn address_owner(host: &Host) -> [u8; 8] {
     let mut value = [0; 8];
     value[..6].copy_from_slice(&host.mac.octets());
@@ -158,7 +158,7 @@ fn address_owner(host: &Host) -> [u8; 8] {
     value
 }
 
-/// `struct link_probe` of a probe that has not arrived.
+/// Encodes `struct link_probe` of a probe that has not arrived.
 fn link_probe(probe: LinkProbe, frame_bytes: usize) -> [u8; 32] {
     let mut value = [0; 32];
     value[..8].copy_from_slice(&probe.from.switch.0.to_ne_bytes());
@@ -168,7 +168,7 @@ fn link_probe(probe: LinkProbe, frame_bytes: usize) -> [u8; 32] {
     value
 }
 
-/// `struct pair`.
+/// Encodes `struct pair`.
 fn pair(at: DatapathId, to: DatapathId) -> [u8; 16] {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&at.0.to_ne_bytes());
@@ -187,7 +187,7 @@ impl ServiceOffload for Tables {
     fn expect_probe(&self, at: PortId, probe: LinkProbe, frame: &[u8]) {
         let key = port_key(at);
         let mut value = link_probe(probe, frame.len()).to_vec();
-        // The kernel updates an existing entry, for which there is always space.
+        // The kernel only updates an existing entry, for which there is always space.
         if frame.len() > MAX_PROBE_BYTES || !self.make(&self.confirmed, &key, &value) {
             return self.forget_probe(at);
         }
@@ -236,7 +236,7 @@ impl ServiceOffload for Tables {
 
     fn set_host(&self, host: &Host) {
         let key = host_key(host.vlan, host.mac);
-        // A host that cannot be counted is unknown there, so all its packets are news.
+        // If a host cannot be counted, it is unknown to the kernel, so all its packets are news.
         let is_there = self.make(&self.heard, &key, &[0; 16])
             && self.put(&self.hosts, &key, &port_key(host.attached));
         if !is_there {

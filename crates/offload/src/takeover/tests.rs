@@ -1,5 +1,4 @@
-//! All orders of a program's steps, of input and of deaths, in a model of the kernel in which each message has one
-//! byte.
+//! All orders of a program's steps, of input and of deaths, in a model of the kernel in which each message has one byte.
 
 use super::*;
 use std::collections::HashSet;
@@ -11,7 +10,7 @@ enum Byte {
     Straight,
 }
 
-/// The program's next step, in an operation of several steps.
+/// The next step of the program's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Idle,
@@ -121,7 +120,7 @@ impl World {
         !program.is_attached || self.written >= program.written + self.replied
     }
 
-    /// The socket enters the map, and its queue is checked.
+    /// Makes the socket enter the map, and its queue be checked.
     fn enter(&mut self) {
         self.is_in = true;
         for byte in &mut self.queue {
@@ -214,7 +213,7 @@ impl World {
         })
     }
 
-    /// Takes the next step of the program's operation.
+    /// Carries out the next step of the program's operation.
     fn go_on(&self, program: Program) -> Self {
         match program.step {
             Step::Idle => self.clone(),

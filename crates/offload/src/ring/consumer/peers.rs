@@ -6,7 +6,7 @@ use slab::Slab;
 use std::os::fd::OwnedFd;
 use urtica_controller::ConnectionId;
 
-/// Connections by number: 32 unique bits, and the index in the slab.
+/// Connections by number. A number consists of 32 unique bits and the index in the slab.
 #[derive(Default)]
 pub(super) struct Peers {
     pub(super) slab: Slab<Peer>,
@@ -27,7 +27,7 @@ impl Peers {
         peer.filter(|peer| peer.number == number)
     }
 
-    /// Notes that a switch is up. Of two connections with its id, it is the newer.
+    /// Notes that a switch is up. If another connection has its id, this one is newer.
     pub(super) fn bring_up(&mut self, switch: RingSwitch) {
         let peers = self.slab.iter_mut().map(|(_, peer)| peer);
         let joined = peers.filter(|peer| peer.joined == Some(switch));

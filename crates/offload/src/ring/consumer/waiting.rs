@@ -1,4 +1,4 @@
-//! Waiting for input, time and space for output.
+//! Waiting for input, for timers, and until output is accepted.
 
 use super::{EVENTS, INBOX, LISTENERS, RING, Ready, Ring, TICK};
 use crate::ring::reader::Reader;
@@ -20,13 +20,13 @@ pub(super) fn open_poller(reader: &Reader, registration: &Registration) -> io::R
 }
 
 impl Ring {
-    /// Handles everything that is due.
+    /// Handles all due timers.
     pub(super) fn handle_time(&mut self) {
         self.flush_if_due();
         if Instant::now() < self.next_tick {
             return;
         }
-        // Input that has arrived is handled before: it may be a sign of life, if the program was late.
+        // Input that has arrived is handled first: if the program was late, the input may show that the switch is alive.
         if self.has_input() && !std::mem::replace(&mut self.is_tick_late, true) {
             return;
         }
@@ -92,7 +92,7 @@ impl Ring {
         }
     }
 
-    /// Returns the time until something is due.
+    /// Returns the time until the next timer is due.
     pub(super) fn next_due(&self, now: Instant) -> Duration {
         let due = self
             .flush_due
