@@ -1,5 +1,5 @@
-//! The build script's decision: without a suitable clang, the crate is built without the programs for the kernel, and says
-//! why. The script is compiled and run here as cargo does it, with other environments.
+//! The build script's decision: without a suitable clang, the crate is built without the programs for the kernel, and the
+//! script reports why. The script is compiled and run here like cargo does it, in other environments.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +26,7 @@ impl Script {
         Self { folder }
     }
 
-    /// Runs it with the feature, with these variables and no others.
+    /// Runs the script with the feature, and with only these variables.
     fn run(&self, variables: &[(&str, &Path)]) -> Output {
         Command::new(self.folder.path().join("script"))
             .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -39,7 +39,7 @@ impl Script {
             .unwrap()
     }
 
-    /// Writes a compiler that says this, and fails.
+    /// Writes a compiler that prints this message, and fails.
     fn compiler(&self, says: &str) -> PathBuf {
         let path = self.folder.path().join("clang");
         fs::write(&path, format!("#!/bin/sh\necho '{says}' >&2\nexit 1\n")).unwrap();
@@ -48,7 +48,7 @@ impl Script {
     }
 }
 
-/// Checks that the programs are left out for this reason, with a warning if they were wanted.
+/// Checks that the programs are left out for this reason, with a warning if they were requested.
 fn check_left_out(output: &Output, reason: &str, is_wanted: bool) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "the build goes on: {said}");
@@ -69,7 +69,7 @@ fn without_clang_the_programs_are_left_out() {
     let absent = Path::new("/nonexistent/clang");
     let reason = "/nonexistent/clang cannot be run (No such file or directory (os error 2))";
     check_left_out(&script.run(&[("CLANG", absent)]), reason, true);
-    // A system without clang.
+    // This system has no clang.
     let empty = tempfile::tempdir().unwrap();
     let reason = "clang cannot be run (No such file or directory (os error 2))";
     check_left_out(&script.run(&[("PATH", empty.path())]), reason, true);
@@ -96,7 +96,7 @@ fn without_the_feature_nothing_is_compiled() {
     check_left_out(&output, reason, false);
 }
 
-/// Our own mistakes are not left out in silence.
+/// A mistake of our own ends the build instead of leaving the programs out silently.
 #[test]
 fn a_clang_that_refuses_our_source_ends_the_build() {
     let script = Script::compile();

@@ -11,7 +11,7 @@ pub struct Fault {
 const OF13: u8 = 4;
 const OF10: u8 = 1;
 
-/// Faults whose bytes do not depend on others; those of a known type are of 1.3.
+/// Faults whose bytes do not depend on other bytes. Those with a known type are of 1.3.
 const FIXED: [(&str, &[u8]); 13] = [
     ("a length of 0", &[4, 2, 0, 0, 0, 0, 0, 9]),
     ("a length of 7", &[4, 10, 0, 7, 0, 0, 0, 9]),
@@ -37,7 +37,7 @@ const FIXED: [(&str, &[u8]); 13] = [
         "an experimenter's message",
         &[4, 4, 0, 16, 0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8],
     ),
-    // One message by its length.
+    // A single message, according to its length.
     ("no OpenFlow", &[b'G'; 0x4747]),
 ];
 
@@ -54,7 +54,7 @@ impl Fault {
         fixed.chain(lengths).collect()
     }
 
-    /// Returns its bytes for a switch of this version.
+    /// Returns the bytes for a switch of this version.
     pub fn bytes(&self, version: Version) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         if version == Version::Of10 {
@@ -68,7 +68,7 @@ impl Fault {
     }
 }
 
-/// Messages of 1.3 with an inner length that is 0, or beyond their ends.
+/// Returns messages of 1.3 with an inner length that is 0, or beyond the messages' ends.
 fn with_inner_length(length: u16) -> Vec<Fault> {
     let [high, low] = length.to_be_bytes();
     let header = |message_type, length| vec![OF13, message_type, 0, length, 0, 0, 0, 9];

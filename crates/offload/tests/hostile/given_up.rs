@@ -1,4 +1,4 @@
-//! Peers that are given up in every mode: they do not become switches, or stop in the middle of a message; and programs
+//! Peers that are given up in every mode, because they do not become switches or stop in the middle of a message; and programs
 //! that panic.
 
 use crate::modes::{FORMS, Form};
@@ -11,7 +11,7 @@ use urtica_controller::{Running, SessionConfig, Switch, SwitchHandler, SwitchInf
 use urtica_offload::DEFAULT_MAX_SWITCHES;
 use urtica_wire::{DatapathId, ErrorCode, Header, Message, PacketIn, Version};
 
-/// Sessions that give up soon.
+/// Returns settings of sessions that give up soon.
 fn impatient() -> SessionConfig {
     let mut session = SessionConfig::default();
     session.handshake_timeout = Duration::from_millis(300);
@@ -27,7 +27,7 @@ fn start_impatient(form: Form) -> Option<Running> {
     })
 }
 
-/// It is asked whether it lives, and does not answer: also where the kernel has the start of the message.
+/// The peer does not answer an echo request, even if the kernel has the start of a message.
 #[test]
 fn a_message_whose_end_never_comes_is_given_up() {
     for form in FORMS {
@@ -70,7 +70,7 @@ fn silent_peers_and_other_protocols_are_closed() {
         });
         for (mut socket, probe) in sockets.into_iter().zip(PROBES) {
             let mut said = Vec::new();
-            // A reset is an end, too.
+            // A reset also ends the connection.
             let _ = socket.read_to_end(&mut said);
             let hello_alone = said.is_empty() || (said.len() == 16 && said[1] == 0);
             assert!(hello_alone, "{form}: {probe:?} gets {said:?}");
@@ -96,7 +96,7 @@ fn versions_without_a_common_one_are_refused() {
     });
 }
 
-/// Panics at each packet of switches but the neighbour.
+/// Panics at each packet of all switches except the neighbour.
 struct Clumsy(DatapathId);
 
 impl SwitchHandler for Clumsy {
@@ -105,7 +105,7 @@ impl SwitchHandler for Clumsy {
     }
 }
 
-/// Where the kernel does not answer in the place of all programs.
+/// In the forms in which the kernel does not answer instead of all programs.
 #[test]
 fn a_handler_that_panics_loses_its_switch_and_nothing_else() {
     for form in FORMS {

@@ -1,13 +1,13 @@
-//! Switches that send their last requests and close their side at once: they have left, and their answers still arrive,
-//! all of them and before the end.
+//! Switches that send their last requests and close their side at once. They have left, but still receive all their answers
+//! before the end of the stream.
 
 use crate::{Scene, in_every_form, wait_for_switches};
 use urtica_wire::Version;
 
-/// From a single request to more than a read takes.
+/// From a single request to more than one read can return.
 const COUNTS: [u32; 5] = [1, 2, 50, 400, 4_000];
 
-/// Pieces in which requests are sent.
+/// Lengths of the pieces in which requests are sent.
 const PIECES: [usize; 3] = [100, 1_500, 1 << 20];
 
 fn check(scene: &Scene, version: Version, requests: &[u8], count: u32, piece: usize) {
@@ -45,7 +45,7 @@ fn requests_before_a_half_close_are_answered() {
     });
 }
 
-/// The last of them needs the program: it waits behind answers that the kernel has not written.
+/// The last request needs the program, and waits behind answers that the kernel has not written.
 #[test]
 fn a_request_for_the_program_before_a_half_close_is_answered() {
     in_every_form(|scene| {
@@ -55,7 +55,7 @@ fn a_request_for_the_program_before_a_half_close_is_answered() {
                     let mut peer = scene.earned(version, 2);
                     let requests = peer.requests(count);
                     peer.send(&requests);
-                    // Of a type that the kernel does not answer; the answer to it is an error.
+                    // The kernel does not answer this type; the answer to it is an error.
                     peer.send(&[version.to_wire(), 5, 0, 8, 0, 0, 0, 9]);
                     peer.send(&requests);
                     assert_eq!(peer.finish(), 2 * count as usize, "{}", scene.form);
@@ -65,7 +65,7 @@ fn a_request_for_the_program_before_a_half_close_is_answered() {
     });
 }
 
-/// A switch that closes its side with answers unread gets them when it reads.
+/// A switch that closes its side before it has read the answers receives them when it reads.
 #[test]
 fn answers_wait_for_a_half_closed_switch_that_reads_late() {
     const REQUESTS: u32 = 3_000;

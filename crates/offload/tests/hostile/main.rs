@@ -1,5 +1,5 @@
-//! Misbehaving peers, in every mode of `urtica run --offload`, with each program that has a part in the kernel there:
-//! each mode treats them as the program alone does, and their neighbours are still answered.
+//! Misbehaving peers, in every mode of `urtica run --offload`, with each program that has a part in the kernel in that mode.
+//! Each mode treats them like the program alone, and still answers their neighbours.
 //!
 //! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails.
 
@@ -29,10 +29,10 @@ use switch::{connect, join};
 use urtica_controller::Running;
 use urtica_wire::{DatapathId, Version};
 
-/// The id of the switch that behaves.
+/// The id of the switch that behaves well.
 const NEIGHBOUR: u64 = 1;
 
-/// A controller of a form, and a switch of its that behaves.
+/// A controller of a form, and one of its switches, which behaves well.
 struct Scene {
     form: Form,
     controller: Running,
@@ -40,7 +40,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Returns a switch with this id that was served, by the kernel if that answers.
+    /// Returns a switch with this id that has been served, by the kernel if it answers.
     fn earned(&self, version: Version, id: u64) -> Peer {
         Peer::earned(&self.controller, self.form, version, id)
     }
@@ -53,7 +53,7 @@ impl Scene {
     }
 }
 
-/// Runs this in each form, with a neighbour that is answered before and after it.
+/// Runs a test in each form, with a neighbour that is answered before and after it.
 fn in_every_form(test: impl Fn(&mut Scene)) {
     for form in FORMS {
         let Some(controller) = form.start() else {
@@ -73,7 +73,7 @@ fn in_every_form(test: impl Fn(&mut Scene)) {
     }
 }
 
-/// Each program's first mode, without a part in the kernel, gives the expected outcomes.
+/// The expected outcomes are those of each program's first mode, which has no part in the kernel.
 #[test]
 fn malformed_messages_are_answered_as_by_the_program_alone() {
     let faults = Fault::all();
@@ -101,7 +101,7 @@ fn malformed_messages_are_answered_as_by_the_program_alone() {
     });
 }
 
-/// Checks that faults have effects, so that comparing modes is meaningful.
+/// Faults have effects, so comparing modes is meaningful.
 #[test]
 fn some_peers_get_errors_and_some_lose_their_connection() {
     let Some(controller) = FORMS[0].start() else {
@@ -136,7 +136,7 @@ fn peers_that_leave_in_the_middle_of_a_message_are_forgotten() {
     });
 }
 
-/// Once it reads, it gets an answer to each request.
+/// When the peer reads, it receives an answer to each request.
 #[test]
 fn a_peer_that_never_reads_is_not_read_from() {
     in_every_form(|scene| {
@@ -159,7 +159,7 @@ fn a_peer_that_never_reads_is_not_read_from() {
     });
 }
 
-/// Many connect at once, some as switches with ids that they have made up.
+/// Many peers connect at once, some as switches with made-up ids.
 #[test]
 fn a_storm_of_connections_leaves_no_state() {
     const PEERS: u64 = 100;
@@ -178,7 +178,7 @@ fn a_storm_of_connections_leaves_no_state() {
     });
 }
 
-/// One peer connects and disconnects for as long as its neighbour is served.
+/// A peer connects and disconnects while its neighbour is served.
 #[test]
 fn a_peer_that_connects_and_leaves_in_a_loop() {
     in_every_form(|scene| {
@@ -202,7 +202,7 @@ fn a_peer_that_connects_and_leaves_in_a_loop() {
     });
 }
 
-/// The newer one has the id.
+/// The id belongs to the newer peer.
 #[test]
 fn of_two_peers_with_one_datapath_id_the_newer_is_used() {
     in_every_form(|scene| {

@@ -1,4 +1,4 @@
-//! Controllers in each mode of `--offload`, with each program that has a part in the kernel there.
+//! Controllers in each mode of `--offload`, with each program that has a part in the kernel in that mode.
 
 use crate::plan::{CONFIG, Router};
 use crate::switch::silent_controller;
@@ -40,7 +40,7 @@ const fn form(app: App, mode: &'static str) -> Form {
     Form { app, mode }
 }
 
-/// All of them. The first of each program is the default, which the others must equal.
+/// All forms. Each program's first form is the default, which its others must equal.
 pub const FORMS: [Form; 12] = [
     form(App::L2, "none"),
     form(App::L2, "auto"),
@@ -57,13 +57,12 @@ pub const FORMS: [Form; 12] = [
 ];
 
 impl Form {
-    /// Starts a controller of this form; if the machine does not accept the programs, prints a line, or fails with
-    /// CI=true.
+    /// Starts a controller of this form. If the machine does not accept the programs, prints a line, or fails with CI=true.
     pub fn start(self) -> Option<Running> {
         self.start_as(DEFAULT_MAX_SWITCHES, |controller| controller)
     }
 
-    /// Starts it with kernel halves for this number of switches, and with other settings or one more program.
+    /// Starts it with kernel halves for this number of switches, and with other settings or an additional program.
     pub fn start_as(
         self,
         max_switches: u32,
@@ -83,7 +82,7 @@ impl Form {
         None
     }
 
-    /// Adds the program, with a kernel half at once for every switch.
+    /// Adds the program, which immediately has a kernel half for every switch.
     fn prepare(self, controller: Controller, max_switches: u32) -> Result<Controller, Unavailable> {
         let controller = controller.kernel_half_after(Duration::ZERO, 0);
         let controller = match self.mode {
@@ -125,7 +124,7 @@ impl Form {
         }
     }
 
-    /// Lets the kernel handle input of the services, in that mode.
+    /// Makes the kernel handle input of the services, in the form's mode.
     fn drive(
         self,
         controller: Controller,

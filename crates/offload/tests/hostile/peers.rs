@@ -1,4 +1,4 @@
-//! Switches that behave, and the misbehaviour of others.
+//! Switches that behave well, and the misbehaviour of others.
 
 use crate::faults::Fault;
 use crate::modes::{App, Form};
@@ -23,7 +23,7 @@ const LAST_XID: u32 = 0x77;
 /// The offset of the quoted input in an error.
 const QUOTE_AT: usize = 12;
 
-/// The most that is sent to the router without reading.
+/// The maximum that is sent to the router without reading.
 const FLOOD_BYTES: usize = 32 << 20;
 
 /// A switch.
@@ -33,11 +33,11 @@ pub struct Peer {
     version: Version,
     /// The number of its host.
     host: u8,
-    /// The start of a message of the controller.
+    /// The received start of a message of the controller.
     said: Vec<u8>,
 }
 
-/// The messages of the controller to a peer.
+/// The controller's messages to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The answers to requests.
@@ -61,7 +61,7 @@ impl Peer {
             socket,
             app: form.app,
             version,
-            // Hosts of other switches have other numbers, and none has a gateway's.
+            // Hosts of other switches have other numbers, and no host has a gateway's number.
             host: (id % 200) as u8 + 2,
             said: Vec::new(),
         };
@@ -69,7 +69,7 @@ impl Peer {
         peer
     }
 
-    /// The learning switch knows both of the switch's hosts from then on: packets to unknown ones are flooded within a limit.
+    /// Introduces the switch's two hosts to the learning switch, because packets to unknown hosts are flooded within a limit.
     fn introduce_hosts(&mut self) {
         if self.app != App::L3 {
             let mut packets = Vec::new();
@@ -80,7 +80,7 @@ impl Peer {
         }
     }
 
-    /// Joins, and is answered a few times, by the kernel if that answers.
+    /// Joins, and is answered a few times, by the kernel if it answers.
     pub fn earned(controller: &Running, form: Form, version: Version, id: u64) -> Self {
         let mut peer = Self::join(controller, form, version, id);
         (0..4).for_each(|_| peer.assert_served());
@@ -90,13 +90,13 @@ impl Peer {
     /// Appends a request, which has one answer.
     pub fn request(&self, number: u32, to: &mut Vec<u8>) {
         match self.app {
-            // In that mode, the kernel answers echo requests.
+            // In this mode, the kernel answers echo requests.
             App::Services if number % 8 != 7 => self.echo_request(number, to),
             _ => self.packet().encode(self.version, number, to),
         }
     }
 
-    /// A packet that has one answer.
+    /// Returns a packet that has one answer.
     fn packet(&self) -> Packet {
         match self.app {
             App::L2 | App::Services => Packet::udp(1, 2),
@@ -135,7 +135,7 @@ impl Peer {
         self.socket.write_all(bytes).unwrap();
     }
 
-    /// Sends a request. Returns whether it was answered, and the connection did not end.
+    /// Sends a request. Returns whether it was answered and the connection still exists.
     pub fn is_served(&mut self) -> bool {
         self.send(&self.requests(1));
         self.wait_for_answers(1)
@@ -159,7 +159,7 @@ impl Peer {
         true
     }
 
-    /// Removes the whole messages, and returns the number of answers among them.
+    /// Removes the complete messages, and returns the number of answers among them.
     fn take_answers(&mut self) -> usize {
         let (mut answers, mut end) = (0, 0);
         for header in headers(&self.said) {
@@ -170,7 +170,7 @@ impl Peer {
         answers
     }
 
-    /// Reads once; returns whether that was not the end.
+    /// Reads once; returns `false` at the end of the stream.
     fn receive(&mut self) -> bool {
         let mut buffer = [0; 1 << 16];
         match self.socket.read(&mut buffer) {
@@ -184,7 +184,7 @@ impl Peer {
         }
     }
 
-    /// Sends no more, and reads until the controller has closed the connection. Returns the number of answers.
+    /// Closes its side, and reads until the controller has closed the connection. Returns the number of answers.
     pub fn finish(&mut self) -> usize {
         let _ = self.socket.shutdown(Shutdown::Write);
         self.read_to_end()
@@ -199,7 +199,7 @@ impl Peer {
         answers
     }
 
-    /// Returns the outcome of a fault among requests, in one piece or each message in its own.
+    /// Returns the outcome of a fault among requests, sent as one piece, or as one piece per message.
     pub fn outcome(&mut self, fault: &Fault, is_apart: bool) -> Outcome {
         let mut last = self.requests(1);
         self.echo_request(LAST_XID, &mut last);
@@ -209,7 +209,7 @@ impl Peer {
             false => vec![messages.concat()],
         };
         for message in messages {
-            // Fails if the connection has ended by then.
+            // Fails if the connection has ended already.
             let _ = self.socket.write_all(&message);
         }
         let is_last = |header: Header| (header.message_type, header.xid) == (ECHO_REPLY, LAST_XID);
@@ -222,7 +222,7 @@ impl Peer {
         for header in headers(&self.said) {
             let (message, after) = rest.split_at(header.length.into());
             if header.message_type == ERROR {
-                // An error quotes the input from the fault on, as far as it has arrived.
+                // An error quotes the input from the fault on, as much as has arrived.
                 let bytes = message
                     .len()
                     .min(if is_apart { QUOTE_AT } else { usize::MAX });
@@ -230,7 +230,7 @@ impl Peer {
             }
             rest = after;
         }
-        // The router's answers pass through a mailbox, beside those of the session.
+        // The router's answers pass through a mailbox, in no certain order with those of the session.
         let answers = match self.app {
             App::L3 => 0,
             _ => self.take_answers(),
@@ -242,9 +242,9 @@ impl Peer {
         }
     }
 
-    /// Sends requests without reading, until the socket accepts no more for a while. Returns the number of whole ones,
-    /// and the rest of the last one. The router's program is read from in any case: its answers pass through a mailbox, whose
-    /// bound they may not exceed.
+    /// Sends requests without reading, until the socket accepts no more for a while. Returns the number of complete ones, and
+    /// the rest of the last one. The router's messages are read in any case: they pass through a mailbox, whose limit they must
+    /// not exceed.
     pub fn fill(&mut self) -> (usize, Vec<u8>) {
         let stop = Duration::from_millis(500);
         self.socket.set_write_timeout(Some(stop)).unwrap();
@@ -270,7 +270,7 @@ impl Peer {
     }
 }
 
-/// Waits until this is the number of switches, and no others have a kernel half.
+/// Waits until the controller has this number of switches, and no other has a kernel half.
 pub fn wait_for_switches(controller: &Running, count: usize) {
     let (start, network) = (Instant::now(), controller.network());
     while network.switches().len() > count || network.kernel_half_totals().switches() > count as u64

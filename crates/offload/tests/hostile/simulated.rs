@@ -1,5 +1,5 @@
-//! The peers of simulated networks (`urtica net simulate`), over sockets: strangers whose input is malformed, and impostors,
-//! which are switches with another's datapath id.
+//! The peers of simulated networks (`urtica net simulate`), over sockets: strangers, whose input is malformed, and impostors,
+//! which are switches with the datapath id of another.
 
 use crate::in_every_form;
 use crate::peers::wait_for_switches;
@@ -19,7 +19,7 @@ fn strangers_disturb_nobody() {
     in_every_form(|scene| {
         let strangers = (0..STRANGERS).map(|seed| {
             let mut stranger = connect(&scene.controller);
-            // Fails if the controller has closed the connection by then.
+            // Fails if the controller has closed the connection already.
             let _ = stranger.write_all(&malformed_input(seed));
             stranger
         });
@@ -30,7 +30,7 @@ fn strangers_disturb_nobody() {
     });
 }
 
-/// The switch that it takes the place of connects again, and has its id again.
+/// The displaced switch connects again, and gets its id back.
 #[test]
 fn impostors_are_displaced() {
     const VICTIM: u64 = 2;
@@ -49,7 +49,7 @@ fn impostors_are_displaced() {
     });
 }
 
-/// Is a switch without ports, until the controller closes the connection.
+/// Acts as a switch without ports until the controller closes the connection.
 fn be_switch(mut socket: TcpStream, datapath_id: DatapathId) {
     let start = Instant::now();
     let mut switch = Switch::new(SwitchConfig {
@@ -66,7 +66,7 @@ fn be_switch(mut socket: TcpStream, datapath_id: DatapathId) {
         match socket.read(&mut buffer) {
             Ok(0) | Err(_) => return,
             Ok(count) => {
-                // If that ends the connection, the controller notices.
+                // The controller notices if this ends the connection.
                 let _ = switch.handle_input(connection, &buffer[..count], start.elapsed());
             }
         }

@@ -1,4 +1,4 @@
-//! The kernel uses the program's facts, and no outdated ones.
+//! The kernel uses the program's facts, but no outdated ones.
 
 use crate::pair::{Pair, packet_in};
 use crate::plan::{HOSTS, handed, header, ip_of, mac_of, port_of, question_for_gateway};
@@ -58,7 +58,7 @@ fn a_host_is_found_at_its_new_port() {
     }
 }
 
-/// Facts are forgotten at any time, from any thread.
+/// Facts may be forgotten at any time, by any thread.
 #[test]
 fn facts_can_be_forgotten_at_any_time() {
     for version in Version::ALL {
@@ -88,7 +88,7 @@ fn facts_can_be_forgotten_at_any_time() {
     }
 }
 
-/// A host that only the kernel has heard is not considered silent.
+/// A host that only the kernel has heard does not count as silent.
 #[test]
 fn hosts_are_heard_while_the_kernel_answers() {
     for version in Version::ALL {
@@ -98,7 +98,7 @@ fn hosts_are_heard_while_the_kernel_answers() {
         let counters = pair.counters();
         let by_program = || counters.packet_ins.get() - counters.answered_in_kernel.get();
         let mut attempts = 0..50;
-        // A tick may have the program answer some of it.
+        // Because of a tick, the program may answer some of it.
         loop {
             attempts
                 .next()
@@ -122,7 +122,7 @@ fn hosts_are_heard_while_the_kernel_answers() {
     }
 }
 
-/// Hosts beyond the tables' size are answered by the program.
+/// The program answers hosts that do not fit into the tables.
 #[test]
 fn more_addresses_than_fit() {
     let Some(mut pair) = Pair::new(Mode::Kernel, Version::Of10) else {

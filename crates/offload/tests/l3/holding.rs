@@ -1,4 +1,4 @@
-//! A router whose kernel half outlives its controller: its facts are still true, or are not used.
+//! A router whose kernel half outlives its controller: its facts are either still true, or not used.
 
 use crate::pair::packet_in;
 use crate::plan::{
@@ -79,15 +79,15 @@ impl Room {
 }
 
 impl Router {
-    /// Leaves it to the kernel, which forwards alone then.
+    /// Leaves the router to the kernel, which then forwards alone.
     fn leave(self, room: &Room, switch: &mut Switch) {
         let mut router = self;
         for _ in 0..20 {
             switch.settle();
             switch.forwards_in_kernel(&router, 2, 3);
             router.running.leave().unwrap();
-            // The router may have sent a request just before: then the switch's reply waits, and so does all input after it. The
-            // reply precedes the second packet, not the first.
+            // The router may have sent a request just before. Then the switch's reply is waited for, and all input behind it
+            // waits. The reply precedes the second packet, but not the first.
             if (0..2).all(|_| switch.is_forwarded_for(2, 3)) {
                 return;
             }
@@ -116,7 +116,7 @@ impl Router {
 enum Sent {
     Packet(u16),
     Answer,
-    /// A request: the router does not know the destination of a packet.
+    /// A request, because the router does not know the destination of a packet.
     Question,
 }
 
@@ -157,7 +157,7 @@ impl Switch {
         self.socket.send(&bytes);
     }
 
-    /// Sends a host's request for an address. Returns whether it is answered, after the controller has handled it.
+    /// Sends a host's request for an address. Returns whether it is answered after the controller has handled it.
     fn asks(&mut self, host: u8, address: Ipv4Addr) -> bool {
         self.sent.clear();
         self.come(host, question(host, address));
@@ -186,7 +186,7 @@ impl Switch {
         assert_eq!(count, 1);
     }
 
-    /// Sends a packet from one host to another, which may not be forwarded.
+    /// Sends a packet from one host to another. Returns whether it is forwarded, which it need not be.
     fn is_forwarded_for(&mut self, from: u8, to: u8) -> bool {
         self.hands_over(from, to);
         let packet = Sent::Packet(self.number);
@@ -206,7 +206,7 @@ impl Switch {
         self.sent.contains(&packet)
     }
 
-    /// Hands over until a router's kernel half has forwarded some of it.
+    /// Sends packets until a router's kernel half has forwarded some.
     fn forwards_in_kernel(&mut self, router: &Router, from: u8, to: u8) {
         let (before, start) = (router.answered_in_kernel(), Instant::now());
         while router.answered_in_kernel() == before {
@@ -215,7 +215,7 @@ impl Switch {
         }
     }
 
-    /// Waits until all input has been handled, and handlers' other messages have arrived.
+    /// Waits until all input has been handled, and other messages of handlers have arrived.
     fn settle(&mut self) {
         for _ in 0..3 {
             let mut said = std::mem::take(&mut self.received);
@@ -232,7 +232,7 @@ impl Switch {
         }
     }
 
-    /// Handles the next message, if it is complete.
+    /// Handles the next message, if it is complete. Returns whether it is.
     fn take_if_whole(&mut self) -> bool {
         let Some(header) = headers(&self.received).next() else {
             return false;
@@ -286,7 +286,7 @@ impl Switch {
         self.send(&reply, xid);
     }
 
-    /// Notes a message of the router.
+    /// Records a message of the router.
     fn note(&mut self, data: &[u8]) {
         let frame = EthernetView::new(data).unwrap();
         if frame.ether_type() == ether_type::IPV4 {
@@ -302,7 +302,7 @@ impl Switch {
     }
 }
 
-/// Starts a router with hosts 2 and 3, whose packets the kernel forwards.
+/// Starts a router, and a switch with hosts 2 and 3 whose packets the kernel forwards.
 fn begin(room: &Room, version: Version) -> (Router, Switch) {
     let router = room.start();
     assert_eq!(router.going_on, 0);
@@ -315,8 +315,8 @@ fn begin(room: &Room, version: Version) -> (Router, Switch) {
     (router, switch)
 }
 
-/// The kernel forwards while there is no controller, and the next one continues with the hosts in its tables: it
-/// requests none.
+/// The kernel forwards while there is no controller. The next controller continues with the hosts in its tables, and requests
+/// none of their addresses.
 #[test]
 fn tables_are_continued() {
     for version in Version::ALL {
@@ -333,7 +333,7 @@ fn tables_are_continued() {
             );
             let mut held = room.attach();
             if round == 1 {
-                // Other programs of this layout, which are loaded for the existing maps.
+                // Other programs of this layout are loaded for the existing maps.
                 let label = &mut held.commons[0].attachment.label;
                 let code = label.rfind(' ').unwrap() + 1;
                 label.replace_range(code.., "0");
@@ -357,7 +357,7 @@ fn tables_are_continued() {
     }
 }
 
-/// Maps of another version are released: the connection stays, and hosts are learnt again.
+/// Maps of another version are released: the connection stays, but hosts are learnt again.
 #[test]
 fn tables_of_another_version_are_released() {
     for version in Version::ALL {
@@ -379,7 +379,7 @@ fn tables_of_another_version_are_released() {
     }
 }
 
-/// Facts that contradict a new plan of subnets are no longer used.
+/// Facts that contradict a new plan of subnets are not used any longer.
 #[test]
 fn facts_of_an_old_plan_are_not_used() {
     let plan = CONFIG.replace("02:00:00:00:02:fe", "02:00:00:00:02:fd");
@@ -393,9 +393,9 @@ fn facts_of_an_old_plan_are_not_used() {
         let second = room.start_with(&plan, room.attach());
         assert_eq!(second.going_on, 1);
         second.wait_until_up(&mut switch);
-        // By the gateway that is still there.
+        // By the gateway that still exists.
         switch.forwards_in_kernel(&second, 2, 3);
-        // By the one that is not.
+        // By the gateway that no longer exists.
         switch.sent.clear();
         for _ in 0..20 {
             switch.hands_over(4, 3);
@@ -407,7 +407,7 @@ fn facts_of_an_old_plan_are_not_used() {
     }
 }
 
-/// A port's changes while there is no controller are noticed by the next one.
+/// The next controller notices changes of a port while there was no controller.
 #[test]
 fn a_host_whose_port_went_down_is_not_sent_to() {
     for version in Version::ALL {

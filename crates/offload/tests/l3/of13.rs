@@ -1,4 +1,4 @@
-//! OpenFlow 1.3: generated packet-ins, as switches of all kinds send them, have the program's replies byte for byte.
+//! OpenFlow 1.3: generated packet-ins, such as switches of all kinds send them, get the program's replies byte for byte.
 
 use crate::packets::Draw;
 use crate::pair::Pair;
@@ -24,7 +24,7 @@ struct Sent {
     cookie: u64,
     /// Whether the match has the packet's tunnel, too.
     has_tunnel: bool,
-    /// The packet claims to be longer by this.
+    /// The number of bytes by which the packet claims to be longer.
     missing: u16,
 }
 
@@ -145,7 +145,7 @@ impl Sent {
     }
 }
 
-/// Each case is another switch with the same hosts. What a case finds is repeated with fewer and simpler messages.
+/// Each case has another switch with identical hosts. Failing cases are repeated with fewer and simpler messages.
 #[test]
 fn generated_messages_have_the_programs_replies() {
     for mode in [Mode::Kernel, Mode::Auto] {
@@ -163,7 +163,7 @@ fn generated_messages_have_the_programs_replies() {
             }
             let compared = catch_unwind(AssertUnwindSafe(|| {
                 pair.introduce(1..=HOSTS);
-                // The second time, the kernel knows what it needs.
+                // At the second time, the kernel knows all necessary facts.
                 for _ in 0..3 {
                     for piece in cuts.cut(&stream) {
                         pair.send(piece);
@@ -178,7 +178,7 @@ fn generated_messages_have_the_programs_replies() {
         let config = Config {
             cases: 20,
             failure_persistence: None,
-            // Each may wait for what does not come.
+            // Each may wait for messages that do not arrive.
             max_shrink_iters: 5,
             ..Config::default()
         };

@@ -1,5 +1,5 @@
-//! Packets stay in order: packets that the program answers, or that wait there, leave in their position among those
-//! that the kernel answers.
+//! Packets stay in order. Packets that the program answers, or that wait there, leave in their position among those that the
+//! kernel answers.
 
 use crate::packets::Draw;
 use crate::pair::{Pair, packet_in, take_routers};
@@ -12,7 +12,7 @@ use urtica_offload::Mode;
 use urtica_wire::Version;
 use urtica_wire::packet::{EthernetView, Ipv4, Ipv4View, ether_type};
 
-/// A packet with this number from host 2 to another.
+/// Appends a packet with this number from host 2 to another.
 fn numbered(version: Version, dst: u8, number: u16, options: &[u8], stream: &mut Vec<u8>) {
     let header = Ipv4 {
         identification: number,
@@ -22,7 +22,7 @@ fn numbered(version: Version, dst: u8, number: u16, options: &[u8], stream: &mut
     packet_in(port_of(2), handed(2, &header, b"payload")).encode(version, 1, stream);
 }
 
-/// Packets with options are the program's.
+/// The program forwards packets with options.
 #[test]
 fn packets_forwarded_by_the_program_stay_in_order() {
     for mode in [Mode::Kernel, Mode::Auto] {
@@ -54,7 +54,7 @@ fn packets_forwarded_by_the_program_stay_in_order() {
     }
 }
 
-/// A switch of the tests, and the numbers of the packets that were sent to each address from there.
+/// A switch of the tests, and the numbers of the packets that were forwarded to each address from there.
 struct Receiver {
     socket: TcpStream,
     version: Version,
@@ -104,7 +104,7 @@ impl Receiver {
     }
 }
 
-/// The first packets for a host wait until it is found; later ones, and those for others, are forwarded.
+/// The first packets for a host wait until it is found. Later packets for it, and packets for other hosts, are forwarded.
 #[test]
 fn packets_waiting_for_a_next_hop_leave_in_order() {
     const MISSING: u8 = 4;
@@ -153,7 +153,7 @@ fn packets_waiting_for_a_next_hop_leave_in_order() {
     }
 }
 
-/// Packets for a host at another switch are left to the program, and are sent to that switch.
+/// Packets for a host at another switch are left to the program, which sends them to that switch.
 #[test]
 fn the_program_reaches_hosts_at_another_switch() {
     for version in Version::ALL {
@@ -172,7 +172,7 @@ fn the_program_reaches_hosts_at_another_switch() {
             let mut stream = Vec::new();
             packet_in(port_of(host), question_for_gateway(host)).encode(version, 1, &mut stream);
             socket.send(&stream);
-            // It is known when this returns.
+            // The host is known when this returns.
             settle(socket, &mut Vec::new(), version);
         };
         announce(2, &mut near);

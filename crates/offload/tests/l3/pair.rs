@@ -17,8 +17,8 @@ const ERROR: u8 = 1;
 const ECHO_REPLY: u8 = 3;
 const PACKET_OUT: u8 = 13;
 
-/// Appends an answer of the session: an error or an echo reply. Those on which routes depend come from other threads, as the
-/// provisioner's entries, and are not answers.
+/// Appends an answer of the session: an error or an echo reply. The messages on which routes depend, such as the
+/// provisioner's entries, come from other threads, and are not answers.
 fn note(session: &mut Vec<u8>, header: &Header, message: &[u8]) {
     match header.message_type {
         ERROR => session.extend_from_slice(message),
@@ -37,13 +37,13 @@ pub struct Pair {
     id: DatapathId,
     pub version: Version,
     reference: InMemory,
-    /// Unchecked output of the real one.
+    /// Output of the real controller that has not been compared yet.
     said: Vec<u8>,
-    /// Output of the router in the reference model, which the real one must equal.
+    /// Output of the router in the reference model, which must equal the real one's.
     expected: Vec<u8>,
-    /// Number of bytes that were equal.
+    /// Number of bytes that have been compared.
     compared: usize,
-    /// The session's answers of the real one, and those of the reference.
+    /// The session's answers of the real controller, and those of the reference model.
     session: Vec<u8>,
     expected_session: Vec<u8>,
 }
@@ -54,7 +54,7 @@ impl Pair {
         Self::with_hosts(mode, version, 1..=HOSTS)
     }
 
-    /// Both know these.
+    /// Creates a pair in which both controllers know these hosts.
     pub fn with_hosts(
         mode: Mode,
         version: Version,
@@ -81,7 +81,7 @@ impl Pair {
         Some(Self::join(controller, hosts, kernel, version, 1))
     }
 
-    /// Adds another switch to the controller, whose hosts are not known yet.
+    /// Adds another switch to the controller. Its hosts are not known yet.
     pub fn beside(&self, id: u64) -> Self {
         let (hosts, kernel) = (self.hosts.clone(), self.kernel.clone());
         Self::join(self.controller.clone(), hosts, kernel, self.version, id)
@@ -113,25 +113,25 @@ impl Pair {
         }
     }
 
-    /// Sends a frame of a host.
+    /// Sends a host's frame.
     pub fn come(&mut self, host: u8, frame: Vec<u8>) {
         self.come_in(port_of(host), frame);
     }
 
-    /// Sends a frame at a port.
+    /// Sends a frame that arrives at a port.
     pub fn come_in(&mut self, in_port: u32, frame: Vec<u8>) {
         let mut message = Vec::new();
         packet_in(in_port, frame).encode(self.version, 1, &mut message);
         self.send(&message);
     }
 
-    /// Sends input to both, to the real one in this piece.
+    /// Sends input to both controllers, to the real one as this piece.
     pub fn send(&mut self, bytes: &[u8]) {
         self.expect(bytes);
         self.real.send(bytes);
     }
 
-    /// Sends input to the reference.
+    /// Sends input to the reference model.
     pub fn expect(&mut self, bytes: &[u8]) {
         self.reference.send(bytes);
         loop {
@@ -145,7 +145,7 @@ impl Pair {
         }
     }
 
-    /// Waits until the router has sent as much as is expected, and compares.
+    /// Waits until the router has sent as much as expected, and compares.
     pub fn compare(&mut self) {
         let mut said = self.take_said();
         while said.len() < self.expected.len() || self.session.len() < self.expected_session.len() {
@@ -160,7 +160,7 @@ impl Pair {
         self.expected_session.clear();
     }
 
-    /// Removes the real one's messages; returns the router's packet-outs.
+    /// Removes the real controller's messages; returns the router's packet-outs.
     fn take_said(&mut self) -> Vec<u8> {
         let session = &mut self.session;
         take(&mut self.said, |header, message| {
@@ -168,7 +168,7 @@ impl Pair {
         })
     }
 
-    /// Sends input to both; reads from the real one in between.
+    /// Sends input to both controllers, and reads from the real one in between.
     pub fn send_in_pieces<'s>(
         &mut self,
         stream: &'s [u8],
@@ -199,7 +199,7 @@ impl Pair {
     /// Checks that no further output follows.
     pub fn finish(mut self) {
         self.compare();
-        // Handlers' other messages follow an echo reply at the next opportunity.
+        // Handlers' other messages are sent with the next opportunity after an echo reply.
         for _ in 0..3 {
             let mut said = Vec::new();
             settle(&mut self.real, &mut said, self.version);
@@ -208,7 +208,7 @@ impl Pair {
         assert_same(&self.take_said(), &[]);
         assert!(self.compared > 0, "nothing was to be said");
         drop(self.real);
-        // The last one of the controller's switches ends it.
+        // The last of the controller's switches stops it.
         if let Some(controller) = Arc::into_inner(self.controller) {
             controller.stop().unwrap();
         }
@@ -224,12 +224,12 @@ pub fn packet_in(in_port: u32, frame: Vec<u8>) -> Packet {
     }
 }
 
-/// Removes the complete messages from the front. Returns the router's packet-outs.
+/// Removes the complete messages at the front. Returns the router's packet-outs.
 pub fn take_routers(bytes: &mut Vec<u8>) -> Vec<u8> {
     take(bytes, |_, _| {})
 }
 
-/// The same, and passes the other messages on.
+/// Like `take_routers`, but passes the other messages to `other`.
 fn take(bytes: &mut Vec<u8>, mut other: impl FnMut(&Header, &[u8])) -> Vec<u8> {
     let (mut at, mut routers) = (0, Vec::new());
     for header in headers(bytes) {
@@ -244,7 +244,7 @@ fn take(bytes: &mut Vec<u8>, mut other: impl FnMut(&Header, &[u8])) -> Vec<u8> {
     routers
 }
 
-/// Fails if they differ, and prints the first different message.
+/// Fails if the outputs differ, and prints the first different message.
 pub fn assert_same(said: &[u8], expected: &[u8]) {
     let (mut at, mut number) = (0, 0);
     while at < said.len().max(expected.len()) {

@@ -1,4 +1,4 @@
-//! The router of all tests, and its hosts.
+//! The router that all tests use, and its hosts.
 
 use std::net::Ipv4Addr;
 use urtica_apps::{L3, L3Config};
@@ -31,11 +31,11 @@ to = "192.168.0.0/16"
 via = "10.0.1.1"
 "#;
 
-/// The hosts, by number from 1 on, and the ports of the switch that they are attached to.
+/// The number of hosts, which are numbered from 1, and the number of ports of the switch that they are attached to.
 pub const HOSTS: u8 = 24;
 pub const PORTS: u32 = 8;
 
-/// The xid of all that the router sends: it is the fifth program.
+/// The xid of all messages of the router, which is the fifth program.
 pub const XID: u32 = 5 << 24;
 
 /// Loads the programs; if that fails, prints a line, or fails with CI=true.
@@ -55,7 +55,7 @@ pub fn router(kernel: Option<RouterKernel>) -> (Controller, Hosts) {
     router_of(CONFIG, kernel)
 }
 
-/// Creates it with another plan of subnets.
+/// Creates such a controller with another plan of subnets.
 pub fn router_of(config: &str, kernel: Option<RouterKernel>) -> (Controller, Hosts) {
     let router = Router::of(config, kernel);
     let hosts = router.hosts.clone();
@@ -72,7 +72,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// Creates it with this plan of subnets.
+    /// Creates the router and its services with this plan of subnets.
     pub fn of(config: &str, kernel: Option<RouterKernel>) -> Self {
         let discovery = Discovery::new(DiscoveryConfig::default());
         let hosts = Hosts::new(&discovery, HostsConfig::default());
@@ -93,7 +93,7 @@ impl Router {
         }
     }
 
-    /// Adds them to a controller, the router last.
+    /// Adds the services to a controller, and the router last.
     pub fn add_to(self, controller: Controller) -> Controller {
         controller
             .program(self.discovery)
@@ -104,7 +104,7 @@ impl Router {
     }
 }
 
-/// The subnet of a host.
+/// Returns the subnet of a host.
 pub fn subnet_of(host: u8) -> u8 {
     host % 3 + 1
 }
@@ -132,7 +132,7 @@ pub fn gateway_mac(subnet: u8) -> MacAddr {
     MacAddr::new([2, 0, 0, 0, subnet, 0xfe])
 }
 
-/// The gateway that a host uses.
+/// Returns the gateway that a host uses.
 pub fn gateway_of(host: u8) -> MacAddr {
     gateway_mac(ip_of(host).octets()[2])
 }
@@ -162,14 +162,14 @@ pub fn question_for_gateway(host: u8) -> Vec<u8> {
     question(host, gateway_ip(ip_of(host).octets()[2]))
 }
 
-/// A host hands a packet to its gateway.
+/// Returns a packet that a host sends to its gateway.
 pub fn handed(host: u8, header: &Ipv4, payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::new();
     header.write(&mut packet, payload).unwrap();
     frame(mac_of(host), gateway_of(host), ether_type::IPV4, &packet)
 }
 
-/// The header of a datagram from one host to an address.
+/// Returns the header of a datagram from a host to an address.
 pub fn header(host: u8, dst: Ipv4Addr) -> Ipv4 {
     const UDP: u8 = 17;
     Ipv4::new(ip_of(host), dst, UDP)

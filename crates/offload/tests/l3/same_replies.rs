@@ -1,4 +1,4 @@
-//! The replies equal the program's, whatever the input and its segmentation.
+//! The replies equal the program's for any input and any segmentation.
 
 use crate::packets::Draw;
 use crate::pair::{Pair, packet_in};
@@ -7,10 +7,10 @@ use crate::traffic::Traffic;
 use urtica_offload::Mode;
 use urtica_wire::{Message, Version};
 
-/// Default number of messages of random streams in each version and mode.
+/// Default number of messages in random streams for each version and mode.
 const MESSAGES: u64 = 5_000;
 
-/// Sets their number: `URTICA_TEST_MESSAGES=5000000 cargo test --release -p urtica-offload random_pieces`.
+/// Sets this number: `URTICA_TEST_MESSAGES=5000000 cargo test --release -p urtica-offload random_pieces`.
 const MESSAGES_VARIABLE: &str = "URTICA_TEST_MESSAGES";
 
 /// Messages on one connection.
@@ -44,7 +44,7 @@ fn random_stream(mode: Mode, version: Version, seed: u64) {
         pair.compare();
     }
     let answered = pair.counters().answered_in_kernel.get();
-    // In the other mode, who answers depends on how fast the program is.
+    // In the other mode, the speed of the program decides who answers.
     if mode == Mode::Kernel {
         assert!(answered > 0, "seed {seed}: the kernel has answered nothing");
     }
@@ -70,13 +70,13 @@ fn packets_of_known_hosts_are_forwarded_in_the_kernel() {
         }
         let counters = pair.counters();
         pair.finish();
-        // How many depends on how soon the program hands connections over.
+        // The number depends on how soon the program hands connections over.
         let kernel = counters.answered_in_kernel.get() - before;
         assert!(kernel > 0, "{version:?}: the kernel has answered nothing");
     }
 }
 
-/// Each host sends to each other one.
+/// Makes each host send to each other one.
 fn introduce(pair: &mut Pair) {
     for src in 1..=HOSTS {
         for dst in 1..=HOSTS {
@@ -121,7 +121,7 @@ fn a_stream_cut_at_every_byte() {
     }
 }
 
-/// Two switches with separate hosts, in two shards; changes at one do not affect the other.
+/// Two switches with separate hosts, in two shards. Changes at one do not affect the other.
 #[test]
 fn switches_of_several_shards() {
     const HOSTS_OF_ONE: std::ops::RangeInclusive<u8> = 1..=12;

@@ -1,4 +1,4 @@
-//! The controller's process is stopped, and the kernel forwards.
+//! The kernel forwards while the controller's process is stopped.
 
 use crate::pair::{packet_in, take_routers};
 use crate::plan::{
@@ -13,7 +13,7 @@ use std::time::Duration;
 use urtica_offload::Mode;
 use urtica_wire::Version;
 
-/// Run only as a child process.
+/// Runs only as a child process.
 #[test]
 fn router_in_a_child_process() {
     if !is_child() {
@@ -35,7 +35,7 @@ fn a_stopped_router_forwards() {
     let controller = Other::start("stopped::router_in_a_child_process");
     for version in Version::ALL {
         let mut attempts = 0..20;
-        // At the moment at which it is stopped the program may be the owner, for the time of a tick; another attempt will do.
+        // At the moment it is stopped, the program may be the owner, for the duration of a tick. Another attempt will succeed.
         while !forwards_while_stopped(&controller, version) {
             attempts
                 .next()
@@ -87,7 +87,7 @@ fn forwards_while_stopped(controller: &Other, version: Version) -> bool {
     is_answered_by_kernel
 }
 
-/// Sends a frame of a host, and returns whether the router sends one within `patience`.
+/// Sends a host's frame, and returns whether the router sends a message within `patience`.
 fn is_answered(
     socket: &mut TcpStream,
     version: Version,
@@ -106,7 +106,7 @@ fn is_answered(
             Ok(count) if count > 0 => said.extend_from_slice(&bytes[..count]),
             _ => return false,
         }
-        // Services also send messages.
+        // The services send messages, too.
         if !take_routers(&mut said).is_empty() {
             return true;
         }

@@ -11,24 +11,24 @@ use std::ops::RangeInclusive;
 use urtica_wire::packet::{Arp, Icmpv4, Ipv4, ether_type, ip_proto};
 use urtica_wire::{MacAddr, Message, Version};
 
-/// Drawn traffic.
+/// Generates traffic.
 pub struct Traffic {
     pub draw: Draw,
-    /// The hosts that send and receive it.
+    /// The hosts between which packets are sent.
     hosts: RangeInclusive<u8>,
-    /// Number of ICMP errors that may still be caused: their rate is limited.
+    /// Number of ICMP errors that may still be caused, since their rate is limited.
     errors: u32,
-    /// Numbers packets, so that each differs from the one before it.
+    /// The number of the last packet, so that each differs from the one before it.
     number: u16,
 }
 
 impl Traffic {
-    /// Traffic of all hosts.
+    /// Generates traffic of all hosts.
     pub fn new(seed: u64) -> Self {
         Self::of(1..=HOSTS, seed)
     }
 
-    /// Traffic of these.
+    /// Generates traffic of these hosts.
     pub fn of(hosts: RangeInclusive<u8>, seed: u64) -> Self {
         Self {
             draw: Draw::new(seed),
@@ -38,13 +38,13 @@ impl Traffic {
         }
     }
 
-    /// A host's number.
+    /// Draws a host's number.
     pub fn host(&mut self) -> u8 {
         let (first, last) = (*self.hosts.start(), *self.hosts.end());
         first + self.draw.below(u32::from(last - first) + 1) as u8
     }
 
-    /// Returns `messages` messages; most are packet-ins. In a pure stream nearly all can be answered in the kernel.
+    /// Returns `messages` messages, mostly packet-ins. In a pure stream, the kernel can answer nearly all of them.
     pub fn stream(&mut self, version: Version, messages: u32) -> Vec<u8> {
         let mut stream = Vec::new();
         let is_pure = self.draw.below(2) == 0;
@@ -64,7 +64,7 @@ impl Traffic {
         stream
     }
 
-    /// A message that is refused, or read otherwise than most switches write it.
+    /// Appends a message that is refused, or that is unlike those of most switches.
     fn malformed(&mut self, version: Version, xid: u32, stream: &mut Vec<u8>) {
         let start = stream.len();
         match self.draw.below(4) {
@@ -75,7 +75,7 @@ impl Traffic {
                 self.plain(version, xid, stream);
                 stream[start] = 5;
             }
-            // A port that does not exist, or is reserved.
+            // A port that does not exist or is reserved.
             2 => {
                 self.plain(version, xid, stream);
                 let port_at = match version {
@@ -85,7 +85,7 @@ impl Traffic {
                 let port = [9_u16, 0x8001, 0xfffe, 0xffff][self.draw.below(4) as usize];
                 stream[start + port_at..start + port_at + 2].copy_from_slice(&port.to_be_bytes());
             }
-            // A match that starts with another field, or that claims to be longer.
+            // A match that starts with another field, or claims to be longer.
             _ => {
                 self.plain(version, xid, stream);
                 let at = match version {
@@ -110,7 +110,7 @@ impl Traffic {
         packet_in(port_of(src), frame).encode(version, xid, stream);
     }
 
-    /// A packet from a host to another, or beyond the router in the first subnet.
+    /// Draws a packet from a host to another host, or to a host behind the router in the first subnet.
     fn datagram(&mut self, src: u8) -> (Ipv4, Vec<u8>) {
         let dst = match self.draw.below(8) {
             // Host 1 is a router.
@@ -135,7 +135,7 @@ impl Traffic {
         (header, payload)
     }
 
-    /// A packet-in that is out of the ordinary.
+    /// Appends an unusual packet-in.
     fn other(&mut self, version: Version, xid: u32, stream: &mut Vec<u8>) {
         let src = self.host();
         let frame = match self.draw.below(4) {
@@ -168,7 +168,7 @@ impl Traffic {
             6 => arp.sha = MacAddr::new([2, 0, 0, 0, 9, src]),
             7 => eth_src = MacAddr::new([2, 0, 0, 9, 0, src]),
             8 => arp.tha = mac_of(self.host()),
-            // Another address of this host, of up to three.
+            // Another address of this host, which has up to three.
             9 => arp.spa = Ipv4Addr::new(10, 0, 3, 100 + src + 40 * self.draw.below(3) as u8),
             10 => return question(src, Ipv4Addr::new(10, 0, 1, 200)),
             _ => {
@@ -215,7 +215,7 @@ impl Traffic {
                 return bytes;
             }
             7 => {
-                // The reserved flag is set, and the checksum is right.
+                // The reserved flag is set, and the checksum is correct.
                 let mut bytes = handed(src, &header, &payload);
                 bytes[20] |= 0x80;
                 let sum = u16::from_be_bytes([bytes[24], bytes[25]]);
@@ -236,7 +236,7 @@ impl Traffic {
         self.errors > 0
     }
 
-    /// A ping of a gateway.
+    /// Returns a ping of a gateway.
     fn echo_request(&mut self, src: u8) -> Vec<u8> {
         let echo = Icmpv4 {
             icmp_type: 8,

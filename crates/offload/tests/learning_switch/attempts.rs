@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// Maximum time of all attempts on a busy machine.
+/// Maximum duration of all attempts on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The time in which the controller's thread can hand the connection to the kernel. A scheduler that always prefers the
-/// test's thread would let it send its next message before that each time.
+/// A pause in which the controller's thread can hand the connection to the kernel. Without it, a scheduler that always prefers
+/// the test's thread would let it send its next message first each time.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A limited time for attempts.
+/// A limit on the duration of attempts.
 pub struct Attempts {
     started: Instant,
 }
@@ -24,7 +24,7 @@ impl Attempts {
     /// Pauses before the next attempt.
     ///
     /// # Panics
-    /// With `expected`, if the earlier ones took too long.
+    /// With the message `expected`, if the earlier attempts took too long.
     pub fn next(&self, expected: &str) {
         assert!(self.started.elapsed() < PATIENCE, "{expected}");
         std::thread::sleep(PAUSE);

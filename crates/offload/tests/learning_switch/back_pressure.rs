@@ -1,4 +1,4 @@
-//! A switch that never reads: the kernel's memory for it is bounded, and nothing is lost when it finally reads.
+//! A switch that does not read: the kernel's memory for it is bounded, and nothing is lost when it finally reads.
 
 use crate::packets::Packet;
 use crate::support::kernel;
@@ -11,10 +11,10 @@ use std::time::Instant;
 use urtica_offload::{Kernel, Mode};
 use urtica_wire::{DatapathId, Header, Version};
 
-/// The most that the kernel may hold for a switch that does not read, in bytes of messages.
+/// The maximum that the kernel may hold for a switch that does not read, in bytes of messages.
 const MOST_HELD: usize = 16 << 20;
 
-/// Silence after which a socket that accepts nothing is considered full.
+/// Time after which a socket that accepts no bytes counts as full.
 const FULL_AFTER: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
@@ -42,7 +42,7 @@ fn fill(socket: &mut TcpStream, version: Version) -> usize {
     }
 }
 
-/// One that is answered with a flow mod, once the other host is known.
+/// Returns a packet-in that is answered with a flow mod once the other host is known.
 fn packet_in(version: Version) -> Vec<u8> {
     let mut message = Vec::new();
     Packet::udp(1, 2).encode(version, 1, &mut message);
@@ -76,7 +76,7 @@ fn a_switch_that_never_reads_costs_a_bounded_amount_of_memory() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
         for mode in [Mode::Kernel, Mode::Auto] {
-            // Which side is the owner when the flood starts is random: repeated until it was the kernel.
+            // It is random which side is the owner when the flood starts, so the test is repeated until it was the kernel.
             let mut runs = 0..50;
             while !falls_back(&kernel, mode, version) {
                 runs.next().expect("now and then the kernel is the owner");
@@ -85,8 +85,8 @@ fn a_switch_that_never_reads_costs_a_bounded_amount_of_memory() {
     }
 }
 
-/// Returns whether the kernel had started to answer and then left the rest to the program. In either case, memory is
-/// bounded and nothing is lost.
+/// Returns whether the kernel started to answer and then left the rest to the program. In either case, memory is bounded and
+/// nothing is lost.
 fn falls_back(kernel: &Kernel, mode: Mode, version: Version) -> bool {
     let controller = offloaded(kernel, mode, 1024);
     let mut socket = connect(&controller);
@@ -96,7 +96,7 @@ fn falls_back(kernel: &Kernel, mode: Mode, version: Version) -> bool {
     socket.write_all(&introduction).unwrap();
     read_messages(&mut socket, 1);
     let counters = controller.network().counters(DatapathId(1)).unwrap();
-    // The kernel becomes the owner once the program has nothing to do, and its counts are read from time to time.
+    // The kernel becomes the owner when the program has no work, and its counts are read from time to time.
     let start = Instant::now();
     while counters.answered_in_kernel.get() == 0 {
         assert!(start.elapsed() < PATIENCE, "the kernel never was the owner");
@@ -105,13 +105,13 @@ fn falls_back(kernel: &Kernel, mode: Mode, version: Version) -> bool {
     }
     let sent = fill(&mut socket, version);
     let taken = sent - unacknowledged_bytes(&socket);
-    // Each is held as a message or as its reply, which is at most twice as long.
+    // Each message is held either as itself or as its reply, which is at most twice as long.
     assert!(
         2 * taken < MOST_HELD,
         "{taken} bytes of packet-ins were taken"
     );
 
-    // It reads after all: all whole messages are answered, in order.
+    // When it finally reads, all complete messages are answered, in order.
     let answers = sent / packet_in(version).len();
     let xids = read_messages(&mut socket, answers);
     let xids: Vec<_> = xids.iter().map(|header| header.xid).collect();

@@ -1,4 +1,4 @@
-//! The kernel half steps aside under load and returns: no reply is lost, invalid or out of order.
+//! The kernel half steps aside under load, and later returns: no reply is lost, invalid or out of order.
 
 use crate::packets::{Draw, Packet};
 use crate::pair::Pair;
@@ -11,7 +11,7 @@ use urtica_wire::Version;
 /// Number of times that the kernel half must step aside in a run.
 const TIMES: u64 = 4;
 
-/// A burst is longer than one read, and read as it arrives: complete, and in the middle of messages.
+/// A burst is longer than one read. It is read as it arrives: in whole, and in the middle of messages.
 const BURST_BYTES: usize = 1 << 20;
 
 #[test]
@@ -55,7 +55,7 @@ fn swing(kernel: &Kernel, version: Version, seed: u64) {
     pair.finish();
 }
 
-/// A long queue, mostly of messages that the kernel would answer.
+/// Draws a long queue, mostly of messages that the kernel would answer.
 fn plain_stream(draw: &mut Draw, version: Version) -> Vec<u8> {
     let mut stream = Vec::new();
     while stream.len() < BURST_BYTES {
@@ -67,8 +67,8 @@ fn plain_stream(draw: &mut Draw, version: Version) -> Vec<u8> {
     stream
 }
 
-/// A few packets, one of which the kernel does not answer. Each is sent when the one before it was answered, as with a
-/// short queue.
+/// Draws a few packets, one of which the kernel does not answer. Each is sent when the previous one has been answered, as with
+/// a short queue.
 fn draw_few(draw: &mut Draw, version: Version) -> Vec<Vec<u8>> {
     let mut tagged = Packet::udp(3, 4);
     tagged.frame[12..14].copy_from_slice(&[0x81, 0]);
@@ -82,7 +82,7 @@ fn draw_few(draw: &mut Draw, version: Version) -> Vec<Vec<u8>> {
     encoded.collect()
 }
 
-/// Sends all of it while the replies are read.
+/// Sends the whole stream while the replies are read.
 fn send_while_receiving(pair: &mut Pair, stream: &[u8]) {
     pair.expect(stream);
     let mut socket = pair.real.try_clone().unwrap();

@@ -10,7 +10,7 @@ use std::net::{Shutdown, TcpStream};
 use urtica_offload::Mode;
 use urtica_wire::Version;
 
-/// Run only as a child process.
+/// Runs only as a child process.
 #[test]
 fn controller_in_a_child_process() {
     if !is_child() {
@@ -20,7 +20,7 @@ fn controller_in_a_child_process() {
     serve(&offloaded(&kernel, Mode::Auto, 64));
 }
 
-/// One that runs the learning switch.
+/// Starts a controller that runs the learning switch.
 fn start() -> Other {
     Other::start("dying::controller_in_a_child_process")
 }
@@ -48,7 +48,7 @@ fn is_answered(socket: &mut TcpStream, patience: std::time::Duration) -> bool {
     }
 }
 
-/// While the process is stopped, the kernel answers all requests.
+/// The kernel answers all requests while the process is stopped.
 #[test]
 fn a_stopped_controller_answers() {
     if kernel().is_none() {
@@ -56,7 +56,7 @@ fn a_stopped_controller_answers() {
     }
     let controller = start();
     let mut attempts = 0..20;
-    // At the moment at which it is stopped the program may be the owner, for the time of a tick; another attempt will do.
+    // At the moment it is stopped, the program may be the owner, for the duration of a tick. Another attempt will succeed.
     while !answers_while_stopped(&controller) {
         attempts
             .next()
@@ -84,7 +84,7 @@ fn answers_while_stopped(controller: &Other) -> bool {
     is_answered_by_kernel
 }
 
-/// The output of a controller that is killed is in order, and then its connection ends; another controller can start.
+/// The output of a killed controller is in order until its connection ends. Another controller can start.
 #[test]
 fn output_of_a_killed_controller_is_in_order() {
     if kernel().is_none() {
@@ -103,9 +103,9 @@ fn output_of_a_killed_controller_is_in_order() {
             }
             controller.signal(Signal::KILL);
             let mut rest = Vec::new();
-            // It may end with a reset.
+            // The connection may end with a reset.
             let _ = socket.read_to_end(&mut rest);
-            // Else the sender waits at a closed window until the kernel forgets the dead socket, after a minute.
+            // Otherwise, the sender waits at a closed window for a minute, until the kernel forgets the dead socket.
             let _ = socket.shutdown(Shutdown::Both);
             said.extend(rest);
             said

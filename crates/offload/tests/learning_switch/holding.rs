@@ -1,4 +1,4 @@
-//! Kernel halves that outlive their controller: known tables are continued, unknown ones are released.
+//! Kernel halves that outlive their controller: tables of a known layout continue to be used, others are released.
 
 use crate::back_pressure::unacknowledged_bytes;
 use crate::packets::Packet;
@@ -49,8 +49,7 @@ impl Room {
         attach(&self.folder.path().join("hold.sock"), LONG).unwrap()
     }
 
-    /// Starts a controller with the learning switch. Returns also the number of connections whose tables continue in
-    /// it.
+    /// Starts a controller with the learning switch. Also returns the number of connections whose tables it continues to use.
     fn start(&self, mut held: Held) -> (Running, usize) {
         let mut halves = Halves::of(&mut held).mode(Mode::Kernel);
         let kernel = halves.start(&held.link).unwrap();
@@ -96,7 +95,7 @@ impl Switch {
         self.next_answer().message_type
     }
 
-    /// The next message that answers a packet or an echo request; replies to requests on the way.
+    /// Returns the next message that answers a packet or an echo request. Replies to requests that arrive before it.
     fn next_answer(&mut self) -> Header {
         loop {
             let header = self.next();
@@ -120,7 +119,7 @@ impl Switch {
         }
     }
 
-    /// Describes its ports again.
+    /// Describes the switch's ports again.
     fn answer(&mut self, xid: u32) {
         let message = match self.version {
             Version::Of10 => Message::FeaturesReply(Features {
@@ -143,7 +142,7 @@ impl Switch {
     }
 }
 
-/// Hosts that one controller has learnt are known to the kernel while there is none, and to the next one.
+/// Hosts that a controller has learnt stay known, both to the kernel while there is no controller and to the next controller.
 #[test]
 fn tables_are_continued() {
     if kernel().is_none() {
@@ -159,7 +158,7 @@ fn tables_are_continued() {
         for round in 0..3 {
             let mut held = room.attach();
             if round == 1 {
-                // Other programs of this layout, which are loaded for the existing maps.
+                // Other programs of this layout are loaded for the existing maps.
                 let label = &mut held.commons[0].attachment.label;
                 let code = label.rfind(' ').unwrap() + 1;
                 label.replace_range(code.., "0");
@@ -197,7 +196,7 @@ fn tables_of_another_version_are_released() {
         assert_eq!(switch.ask(2, 1), PACKET_OUT, "host 1 is unknown again");
         assert_eq!(switch.ask(1, 2), FLOW_MOD);
         let counters = second.network().counters(DatapathId(1)).unwrap();
-        // Answers of the first program's kernel half are counted, too.
+        // Answers of the first program's kernel half count, too.
         let (before, start) = (counters.answered_in_kernel.get(), Instant::now());
         assert_eq!(switch.ask(3, 2), FLOW_MOD);
         while counters.answered_in_kernel.get() == before {
@@ -212,7 +211,7 @@ fn tables_of_another_version_are_released() {
     }
 }
 
-/// Another layout has one more map, and one more descriptor for each connection: it is released all the same.
+/// Another layout with one more map, and one more descriptor for each connection, is released nevertheless.
 #[test]
 fn tables_with_further_descriptors_are_released() {
     if kernel().is_none() {
@@ -238,7 +237,8 @@ fn tables_with_further_descriptors_are_released() {
     room.holder.join().unwrap().unwrap();
 }
 
-/// A program that replaces others tells the holder which are loaded: one that returns does not take others for its own.
+/// A program that replaces others reports to the holder which are loaded, so a program that returns does not mistake others for
+/// its own.
 #[test]
 fn the_holder_knows_which_programs_are_loaded() {
     if kernel().is_none() {
@@ -252,7 +252,7 @@ fn the_holder_knows_which_programs_are_loaded() {
     let mut held = room.attach();
     let own = held.commons[0].attachment.label.clone();
     let code = own.rfind(' ').unwrap() + 1;
-    // Those of another build.
+    // The programs of another build.
     let other = format!("{}4711", &own[..code]);
     held.commons[0].attachment.label.clone_from(&other);
     let renamed = held
@@ -275,7 +275,7 @@ fn fds(held: &Held) -> Vec<BorrowedFd<'_>> {
     fds.map(AsFd::as_fd).collect()
 }
 
-/// Waits until the other side's kernel has received everything.
+/// Waits until the other side's kernel has received all bytes.
 fn wait_until_acknowledged(socket: &TcpStream) {
     let start = Instant::now();
     while unacknowledged_bytes(socket) > 0 {
@@ -284,14 +284,14 @@ fn wait_until_acknowledged(socket: &TcpStream) {
     }
 }
 
-/// Returns whether there is nothing to read.
+/// Returns whether the socket has no input.
 fn is_empty(socket: BorrowedFd) -> bool {
     let found = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
     matches!(found, Err(Errno::AGAIN))
 }
 
-/// While there is no controller, the kernel answers, and passes a message that waits in the kernel behind replies that
-/// the switch does not read. The next controller must not count that message as read.
+/// While there is no controller, the kernel answers, and passes a message that waits in the kernel behind replies that the
+/// switch does not read. The next controller must not count that message as read.
 #[test]
 fn a_message_behind_unread_replies_is_handled_once() {
     const REQUESTS: usize = 150;
@@ -314,7 +314,7 @@ fn a_message_behind_unread_replies_is_handled_once() {
             Packet::udp(1, 2).encode(version, 1, &mut requests);
         }
         switch.socket.send(&requests);
-        // The first replies have arrived, and there is no space for all.
+        // The first replies have arrived, but there is no space for all.
         switch.socket.peek(&mut [0]).unwrap();
         let mut echo = Vec::new();
         let request = Message::EchoRequest(&[]);
@@ -344,7 +344,7 @@ fn a_message_behind_unread_replies_is_handled_once() {
     }
 }
 
-/// The kernel answers, and drops the input that signals the reply. The next controller signals it again.
+/// The kernel answers, but drops the input that signals the reply. The next controller signals it again.
 #[test]
 fn a_reply_whose_signal_was_lost_is_sent_by_the_next_controller() {
     if kernel().is_none() {
@@ -371,7 +371,7 @@ fn a_reply_whose_signal_was_lost_is_sent_by_the_next_controller() {
     }
 }
 
-/// Makes signals of the only connection ineffective: removes its socket from the map `relays`.
+/// Makes signals of the only connection ineffective, by removing its socket from the map `relays`.
 fn empty_relay(held: &Held) {
     const RELAYS: usize = 5;
     let relays = held.commons[0].attachment.fds[RELAYS].as_raw_fd();

@@ -12,7 +12,7 @@ use urtica_controller::SwitchInfo;
 use urtica_offload::{LearningSwitch, Mode};
 use urtica_wire::{DatapathId, Version};
 
-/// The program answers the switch beyond the limit, and the kernel continues with the others.
+/// The program answers a switch beyond the limit, and the kernel keeps answering the others.
 #[test]
 fn one_switch_too_many() {
     let Some(kernel) = kernel() else { return };
@@ -39,7 +39,7 @@ fn one_switch_too_many() {
     assert_eq!(counters[1].answered_in_kernel.get(), 0);
     assert!(counters[1].packet_ins.get() > 0);
 
-    // Once the first has left, there is space for another.
+    // When the first has left, there is space for another.
     let [first, second] = sockets;
     drop(first);
     while controller.network().counters(DatapathId(1)).is_some() {
@@ -57,8 +57,8 @@ fn one_switch_too_many() {
     controller.stop().unwrap();
 }
 
-/// Many more switches than there are sessions at first join at once, three times, in sessions that others have left:
-/// the kernel finally answers each, and never with another switch's hosts.
+/// Many more switches than there are sessions at first join at once, three times, in sessions that other switches have
+/// returned. The kernel finally answers each of them, and never with another switch's hosts.
 #[test]
 fn many_switches_join_and_leave() {
     let Some(kernel) = kernel() else { return };
@@ -99,7 +99,7 @@ fn many_switches_join_and_leave() {
     controller.stop().unwrap();
 }
 
-/// A host that sends to addresses that do not exist is flooded within the limit of kernel and program, which is set once.
+/// A host's packets to addresses that do not exist are flooded within the limit of kernel and program, which is set once.
 #[test]
 fn floods_are_limited_in_kernel_and_program() {
     const BURST: u32 = 10;
@@ -132,13 +132,13 @@ fn floods_are_limited_in_kernel_and_program() {
     }
     let floods = headers(&said).filter(|header| header.message_type == PACKET_OUT);
     let floods = floods.count() as u32;
-    // Besides, the first packet, from host 3.
+    // One more for the first packet, from host 3.
     let expected = BURST..=2 * BURST + 1;
     assert!(expected.contains(&floods), "{floods} flooded");
     controller.stop().unwrap();
 }
 
-/// A switch that refuses an entry since its table is full gets none for a while, from the kernel neither.
+/// A switch that refuses an entry because its table is full gets no entries for a while, not even from the kernel.
 #[test]
 fn a_full_switch_gets_no_entries_from_the_kernel() {
     let Some(kernel) = kernel() else { return };
@@ -168,8 +168,7 @@ fn a_full_switch_gets_no_entries_from_the_kernel() {
     controller.stop().unwrap();
 }
 
-/// The kernel half, whose loading takes long, is loaded while switches are served; they have kernel halves from then
-/// on.
+/// The kernel half needs time to load. It is loaded while switches are served, which then have kernel halves.
 #[test]
 fn a_switch_is_answered_before_the_kernel_half_is_loaded() {
     if kernel().is_none() {
@@ -199,7 +198,7 @@ fn a_switch_is_answered_before_the_kernel_half_is_loaded() {
     controller.stop().unwrap();
 }
 
-/// The kernel's table does not grow: when it is crowded, the program answers that switch alone, and has forgotten no host.
+/// The kernel's table does not grow. When it is crowded, the program answers that switch alone, and has not forgotten any host.
 #[test]
 fn a_switch_with_many_hosts_returns_to_the_program() {
     const HOSTS: u16 = 9000;
@@ -219,7 +218,7 @@ fn a_switch_with_many_hosts_returns_to_the_program() {
             pair.counters().answered_in_kernel.get()
         };
         let answered: Vec<_> = (0..HOSTS).step_by(50).map(&mut learn_and_ask).collect();
-        // Counted when the kernel passes something on, at the latest when its table is crowded.
+        // Counted when the kernel passes input on, at the latest when its table is crowded.
         let last = answered[answered.len() - 1];
         assert!(last > 0, "in the kernel at first");
         assert_eq!(answered[answered.len() - 20], last);
@@ -227,7 +226,7 @@ fn a_switch_with_many_hosts_returns_to_the_program() {
     }
 }
 
-/// A packet between hosts with these numbers, from one of 6 ports.
+/// Returns a packet between hosts with these numbers, from one of 6 ports.
 fn packet_of(from: u16, to: u16) -> Packet {
     let mut packet = Packet::udp(0, 0);
     packet.frame[4..6].copy_from_slice(&to.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Kernel and program on one connection: one owner at a time.
+//! Kernel and program use one connection, which has one owner at a time.
 
 use crate::packets::Packet;
 use crate::support::kernel;
@@ -8,10 +8,10 @@ use std::net::TcpStream;
 use urtica_offload::Mode;
 use urtica_wire::{DatapathId, Message, Version};
 
-/// Packet-ins that are sent at a time.
+/// Number of packet-ins that are sent at a time.
 const WINDOW: usize = 32;
 
-/// The program's own messages are sent between complete replies of the kernel, and the xids of both are one series.
+/// The program's own messages are sent between complete replies of the kernel, and both use one series of xids.
 #[test]
 fn messages_of_the_program_are_sent_between_kernel_replies() {
     let Some(kernel) = kernel() else { return };
@@ -28,14 +28,14 @@ fn messages_of_the_program_are_sent_between_kernel_replies() {
         let mut said = Vec::new();
         let counters = controller.network().counters(DatapathId(1)).unwrap();
         let mut windows = 0..50_000;
-        // Until there was enough of both.
+        // Until there were enough messages of both.
         while windows.start < 500 || counters.answered_in_kernel.get() < 100 {
             windows.next().expect("the kernel answers now and then");
             socket.write_all(&window).unwrap();
             let network = controller.network();
             let pending = network.request(DatapathId(1), &Message::BarrierRequest);
             drop(pending.expect("the switch is connected"));
-            // The last earlier message is kept, to check its successor.
+            // The last earlier message is kept, so that its successor can be checked.
             let before = headers(&said).count();
             read_until(&mut socket, &mut said, before + WINDOW + 1);
             let xids = headers(&said).map(|header| header.xid & 0xff_ffff);
@@ -52,7 +52,7 @@ fn messages_of_the_program_are_sent_between_kernel_replies() {
     }
 }
 
-/// Receives until there are `count` messages.
+/// Receives until `count` messages have arrived.
 fn read_until(socket: &mut TcpStream, said: &mut Vec<u8>, count: usize) {
     let mut bytes = [0; 65536];
     while headers(said).count() < count {

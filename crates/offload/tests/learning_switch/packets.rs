@@ -3,7 +3,7 @@
 use rand_mt::Mt64;
 use urtica_wire::{BufferId, Match, Message, PacketIn, PacketInReason, PortNo, Version};
 
-/// A packet that a switch sends up.
+/// A packet that a switch sends to the controller.
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub buffer_id: u32,
@@ -12,7 +12,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A UDP datagram between the hosts with these numbers; host N is behind port N.
+    /// Returns a UDP datagram between the hosts with these numbers. Host N is behind port N.
     pub fn udp(src: u8, dst: u8) -> Self {
         let mut frame = vec![0; 64];
         frame[5] = dst;
@@ -30,7 +30,7 @@ impl Packet {
     }
 
     pub fn encode(&self, version: Version, xid: u32, out: &mut Vec<u8>) {
-        // The general encoder refuses ports that 1.0 does not have: they are inserted afterwards.
+        // The general encoder refuses ports that 1.0 does not have, so they are inserted afterwards.
         let packet = PacketIn {
             buffer_id: BufferId(self.buffer_id),
             total_len: self.frame.len() as u16,
@@ -54,7 +54,7 @@ impl Packet {
     }
 }
 
-/// Returns packet-ins that the kernel answers, of `bytes` bytes in total: at least 106.
+/// Returns packet-ins that the kernel answers, of `bytes` bytes in total, which must be at least 106.
 pub fn segment_of(bytes: usize, version: Version) -> Vec<u8> {
     let mut packet = Packet::udp(1, 2);
     let mut message = Vec::new();
@@ -67,7 +67,7 @@ pub fn segment_of(bytes: usize, version: Version) -> Vec<u8> {
     segment
 }
 
-/// Draws.
+/// Draws pseudo-random numbers and messages.
 pub struct Draw(Mt64);
 
 impl Draw {
@@ -83,7 +83,7 @@ impl Draw {
         self.below(count) == 0
     }
 
-    /// A packet that the kernel answers.
+    /// Draws a packet that the kernel answers.
     pub fn plain_packet(&mut self) -> Packet {
         let (src, dst) = (self.below(40) as u8 + 1, self.below(40) as u8 + 1);
         Packet {
@@ -92,12 +92,12 @@ impl Draw {
         }
     }
 
-    /// A packet of any kind.
+    /// Draws a packet of any kind.
     fn packet(&mut self) -> Packet {
         let mut packet = self.plain_packet();
         let frame = &mut packet.frame;
         frame.resize(60 + self.below(80) as usize, 0xa5);
-        // Hosts whose hashes collide, so that they displace each other.
+        // Hosts with colliding hashes, which displace each other.
         frame[6] = self.below(3) as u8 * 2;
         frame[10] = self.below(20) as u8;
         frame[0] = if self.one_in(3) { frame[6] } else { 0 };
@@ -114,7 +114,7 @@ impl Draw {
         packet
     }
 
-    /// Makes it something out of the ordinary, now and then.
+    /// Makes the packet unusual, now and then.
     fn spoil(&mut self, packet: &mut Packet) {
         let frame = &mut packet.frame;
         match self.below(40) {
@@ -144,7 +144,7 @@ impl Draw {
         }
     }
 
-    /// Returns `messages` messages; most are packet-ins.
+    /// Returns `messages` messages, mostly packet-ins.
     pub fn stream(&mut self, version: Version, messages: u32) -> Vec<u8> {
         let mut stream = Vec::new();
         let is_pure = self.one_in(2);
@@ -162,7 +162,7 @@ impl Draw {
         stream
     }
 
-    /// A message that is no well-formed packet-in.
+    /// Appends a message that is not a well-formed packet-in.
     fn other(&mut self, version: Version, xid: u32, stream: &mut Vec<u8>) {
         let start = stream.len();
         match self.below(5) {
@@ -183,7 +183,7 @@ impl Draw {
         }
     }
 
-    /// Cuts it into pieces.
+    /// Cuts a stream into pieces.
     pub fn cut<'s>(&mut self, stream: &'s [u8]) -> Vec<&'s [u8]> {
         let mut pieces = Vec::new();
         let mut rest = stream;

@@ -15,7 +15,7 @@ pub struct Pair {
     pub real: TcpStream,
     pub reference: InMemory,
     version: Version,
-    /// Output of the reference model, which the real one must equal.
+    /// Output of the reference model, which must equal the real controller's.
     pub expected: Vec<u8>,
 }
 
@@ -30,8 +30,8 @@ impl Pair {
         )
     }
 
-    /// This controller, and its reference. Returns when the switch has a kernel half: hosts that the program has learnt
-    /// before are in a table that grows, and displace others later than those of the reference.
+    /// Creates a pair from a controller and its reference model. Returns when the switch has a kernel half: hosts that the
+    /// program learns before are in a table that grows, and displace others later than in the reference model.
     pub fn of(controller: Running, mut reference: InMemory, version: Version) -> Self {
         let mut real = connect(&controller);
         join(&mut real, version, 1);
@@ -46,17 +46,17 @@ impl Pair {
         }
     }
 
-    /// Sends input to both, to the real one in this piece.
+    /// Sends input to both controllers, to the real one as this piece.
     pub fn send(&mut self, bytes: &[u8]) {
         self.expect(bytes);
         self.real.send(bytes);
     }
 
-    /// Sends input to the reference.
+    /// Sends input to the reference model.
     pub fn expect(&mut self, bytes: &[u8]) {
         self.reference.send(bytes);
         loop {
-            // If much output waits, more input waits until some of it was read.
+            // If much output waits, further input waits until some of it has been read.
             let said = self.reference.take();
             if said.is_empty() {
                 return;
@@ -95,7 +95,7 @@ impl Pair {
     }
 }
 
-/// Waits until a session is free: those that others have left are cleared on another thread.
+/// Waits until a session is free: another thread clears those that other switches have returned.
 fn wait_for_kernel_half(controller: &Running, real: &mut TcpStream, version: Version) {
     let start = Instant::now();
     while controller.network().kernel_half_totals().switches() == 0 {
@@ -104,7 +104,7 @@ fn wait_for_kernel_half(controller: &Running, real: &mut TcpStream, version: Ver
     }
 }
 
-/// Fails if they differ, and prints where.
+/// Fails if the outputs differ, and prints where.
 pub fn assert_same(said: &[u8], expected: &[u8]) {
     if said == expected {
         return;

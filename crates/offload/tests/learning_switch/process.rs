@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use urtica_controller::Running;
 
-/// In a process with this variable, a test runs a controller.
+/// Set in a process in which a test must run a controller.
 const CHILD: &str = "URTICA_TEST_CONTROLLER";
 
 /// A controller in another process, which is killed when this is dropped.
@@ -18,7 +18,7 @@ pub struct Other {
 }
 
 impl Other {
-    /// Runs this test in a separate process, which calls [`serve`].
+    /// Runs this test in a separate process, where it calls [`serve`].
     pub fn start(name: &str) -> Self {
         let test = std::env::current_exe().expect("the test has a file");
         let mut child = Command::new(test)
@@ -47,7 +47,7 @@ impl Other {
         kill_process(pid, signal).expect("it is running");
     }
 
-    /// Waits until it no longer runs, since it was stopped.
+    /// Waits until the process no longer runs, because it was stopped.
     pub fn wait_until_stopped(&self) {
         let start = Instant::now();
         let path = format!("/proc/{}/stat", self.child.id());
@@ -70,7 +70,7 @@ pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Prints the controller's address, and stays until the process is killed.
+/// Prints the controller's address, and waits until the process is killed.
 pub fn serve(controller: &Running) {
     let address = controller.addresses()[0].to_string();
     let port = address.split(':').nth(1).expect("ptcp:PORT:HOST");

@@ -1,4 +1,4 @@
-//! The replies equal the program's, whatever the input and its segmentation.
+//! The replies equal the program's for any input and any segmentation.
 
 use crate::packets::{Draw, Packet};
 use crate::pair::{Pair, assert_same};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use urtica_offload::{Kernel, Mode};
 use urtica_wire::Version;
 
-/// Default number of messages of random streams in each version and mode.
+/// Default number of messages in random streams for each version and mode.
 const MESSAGES: u64 = 10_000;
 
-/// Sets their number: `URTICA_TEST_MESSAGES=5000000 cargo test --release -p urtica-offload random_pieces`.
+/// Sets this number: `URTICA_TEST_MESSAGES=5000000 cargo test --release -p urtica-offload random_pieces`.
 const MESSAGES_VARIABLE: &str = "URTICA_TEST_MESSAGES";
 
 #[test]
@@ -44,15 +44,15 @@ fn random_stream(kernel: &Kernel, mode: Mode, version: Version, seed: u64) {
         pair.compare();
     }
     let answered = pair.counters().answered_in_kernel.get();
-    // In the other mode, who answers depends on how fast the program is.
+    // In the other mode, the speed of the program decides who answers.
     if mode == Mode::Kernel {
         assert!(answered > 0, "seed {seed}: the kernel has answered nothing");
     }
     pair.finish();
 }
 
-/// Which host is displaced in a full table depends on when hosts were heard, in seconds: a run during which the clock
-/// advances is repeated, with fewer messages, which a busy machine answers in time.
+/// Which host is displaced in a full table depends on the seconds in which hosts were heard. If the clock advances during a
+/// run, the run is repeated with fewer messages, which even a busy machine answers in time.
 #[test]
 fn hosts_that_displace_each_other() {
     let Some(kernel) = kernel() else { return };
@@ -66,7 +66,7 @@ fn hosts_that_displace_each_other() {
     }
 }
 
-/// Returns whether it ended within the first second of the controller's clock.
+/// Returns whether the run ended within the first second of the controller's clock.
 fn displace(kernel: &Kernel, version: Version, seed: u64, messages: u32) -> bool {
     let before_all = Instant::now();
     let mut pair = Pair::new(kernel, Mode::Kernel, version, 64 << (seed % 2));

@@ -8,10 +8,10 @@ use std::time::Instant;
 use urtica_offload::{Kernel, Mode};
 use urtica_wire::Version;
 
-/// The longest segment that `auto` leaves to the kernel.
+/// The maximum length of a segment that `auto` leaves to the kernel.
 const LIMIT: usize = 384;
 
-/// Segments of one kind that are sent at least.
+/// The minimum number of segments of each kind.
 const SEGMENTS: usize = 100;
 
 /// Number of rounds in which the kernel answers.
@@ -44,7 +44,7 @@ fn in_kernel_mode_the_kernel_answers_longer_segments_too() {
     }
 }
 
-/// Segments of either side of the limit, cut in the middle of messages, and several under way at a time.
+/// Segments around the limit, which are cut in the middle of messages, are sent several at a time.
 #[test]
 fn segments_around_the_limit_are_answered_in_order() {
     let Some(kernel) = kernel() else { return };
@@ -52,7 +52,7 @@ fn segments_around_the_limit_are_answered_in_order() {
         let mut segments = Segments::new(&kernel, Mode::Auto, version);
         let mut draw = Draw::new(12);
         for _ in 0..ROUNDS {
-            // The kernel is the owner when the first of them arrives.
+            // The kernel is the owner when the first of these arrives.
             segments.send_until_answered_in_kernel(110);
             segments.send(LIMIT + 1);
             for _ in 0..SEGMENTS {
@@ -80,7 +80,7 @@ impl Segments {
         }
     }
 
-    /// Sends one segment of this number of bytes, and reads its answer.
+    /// Sends a segment of this number of bytes, and reads its answer.
     fn send(&mut self, bytes: usize) {
         let segment = segment_of(bytes, self.version);
         assert_eq!(segment.len(), bytes);
@@ -102,8 +102,8 @@ impl Segments {
         }
     }
 
-    /// Sends segments of this number of bytes, until the kernel has passed one: it must be the owner when one arrives,
-    /// which takes a moment after the program's last reply.
+    /// Sends segments of this number of bytes until the kernel has passed one. For that, it must be the owner when one arrives,
+    /// which it is only a moment after the program's last reply.
     fn send_until_passed(&mut self, bytes: usize) {
         let before = self.fell_back();
         let start = Instant::now();
@@ -114,8 +114,8 @@ impl Segments {
         }
     }
 
-    /// Returns the number of segments that were passed since they were long. Waits until all are counted: the kernel's
-    /// work is counted from time to time.
+    /// Returns the number of segments that were passed because they were long. Waits until all are counted, since the kernel's
+    /// work is counted only from time to time.
     fn fell_back(&self) -> u64 {
         let counters = self.pair.counters();
         let start = Instant::now();
@@ -126,7 +126,7 @@ impl Segments {
         counters.fell_back.get()
     }
 
-    /// Some packets in pieces that are shorter and longer than the limit.
+    /// Sends some packets in pieces that are shorter and longer than the limit.
     fn send_in_pieces(&mut self, draw: &mut Draw) {
         let mut stream = Vec::new();
         for xid in 0..60 {

@@ -13,12 +13,12 @@ use urtica_wire::{
     MultipartReply, MultipartReplyBody, Port, PortNo, Version,
 };
 
-/// Maximum time of any step on a busy machine.
+/// Maximum duration of any step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const MULTIPART_REQUEST: u8 = 18;
 
-/// A controller that runs the learning switch in the kernel.
+/// Starts a controller that runs the learning switch in the kernel.
 pub fn offloaded(kernel: &Kernel, mode: Mode, places: usize) -> Running {
     start(
         LearningSwitch::new(kernel.clone())
@@ -27,7 +27,7 @@ pub fn offloaded(kernel: &Kernel, mode: Mode, places: usize) -> Running {
     )
 }
 
-/// A controller with one shard.
+/// Starts a controller with one shard.
 pub fn start(program: impl urtica_controller::Program + 'static) -> Running {
     controller(program)
         .listen("ptcp:0:127.0.0.1".parse().unwrap())
@@ -40,7 +40,7 @@ fn controller(program: impl urtica_controller::Program + 'static) -> Controller 
     silent_controller().program(program)
 }
 
-/// Creates a controller that sends no echo requests: tests control all messages.
+/// Creates a controller that sends no echo requests, so that tests control all messages.
 pub fn silent_controller() -> Controller {
     let mut session = SessionConfig::default();
     session.echo_interval = Duration::from_secs(3000);
@@ -53,7 +53,7 @@ pub fn silent_controller() -> Controller {
 pub trait Channel {
     fn send(&mut self, bytes: &[u8]);
 
-    /// At least one more byte.
+    /// Receives at least one more byte.
     fn receive(&mut self) -> Vec<u8>;
 }
 
@@ -125,7 +125,7 @@ pub fn connect(controller: &Running) -> TcpStream {
 /// Connects a switch whose kernel has space for this number of unread bytes.
 pub fn connect_with_room(controller: &Running, bytes: usize) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    // Before it connects: an offered window does not shrink.
+    // Set before connecting, because an offered window does not shrink.
     socket.set_recv_buffer_size(bytes).unwrap();
     socket.connect(&address(controller).into()).unwrap();
     prepare(socket.into())
@@ -144,7 +144,7 @@ fn prepare(socket: TcpStream) -> TcpStream {
     socket
 }
 
-/// Joins as a switch of this version. Returns when the controller has sent the messages that every switch receives.
+/// Joins as a switch of this version. Returns when the controller has sent the messages that it sends to every switch.
 pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
     join_with_ports(channel, version, id, 0);
 }
@@ -187,7 +187,7 @@ pub fn join_with_ports(channel: &mut impl Channel, version: Version, id: u64, co
     settle(channel, &mut said, version);
 }
 
-/// A port that is up.
+/// Returns a port that is up.
 pub fn port(number: u32) -> Port {
     let address = MacAddr::from_u64(0x0600_0000_0000 + u64::from(number));
     Port::new(PortNo(number), address, "")
@@ -196,7 +196,7 @@ pub fn port(number: u32) -> Port {
 /// The xid of the echo requests of [`settle`].
 pub const SETTLE_XID: u32 = 0x5e77_1e00;
 
-/// Sends an echo request and waits for its reply: all before it has been dealt with.
+/// Sends an echo request and waits for its reply, so that all earlier messages have been handled.
 pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) {
     let mut echo = Vec::new();
     Message::EchoRequest(&[])
@@ -208,7 +208,7 @@ pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) 
     });
 }
 
-/// Receives until a message like this has arrived; all messages are appended to `said`.
+/// Receives until a matching message has arrived; all messages are appended to `said`.
 fn wait_for(
     channel: &mut impl Channel,
     said: &mut Vec<u8>,
@@ -222,7 +222,7 @@ fn wait_for(
     }
 }
 
-/// The headers of the whole messages in `bytes`.
+/// Returns the headers of the complete messages in `bytes`.
 pub fn headers(bytes: &[u8]) -> impl Iterator<Item = Header> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

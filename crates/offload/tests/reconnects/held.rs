@@ -1,4 +1,4 @@
-//! The same with a holder, on a thread instead of in a process, and with programs that replace each other.
+//! Reconnects with a holder, on a thread instead of in a process, and with programs that replace each other.
 
 use crate::modes::{App, Form};
 use crate::usage::Usage;
@@ -14,7 +14,7 @@ const FORM: Form = Form {
     mode: "kernel",
 };
 
-/// Starts the learning switch with its kernel half, which a holder keeps.
+/// Starts the learning switch with a kernel half that a holder keeps.
 fn start(folder: &tempfile::TempDir) -> Running {
     let path = folder.path().join("hold.sock");
     let mut held = attach(&path, Duration::from_secs(600)).unwrap();

@@ -1,8 +1,8 @@
-//! Switches that connect again and again, in every mode of `urtica run --offload`, leave nothing behind: no descriptor,
-//! no map, no entry in a map, no memory.
+//! Switches that connect again and again, in every mode of `urtica run --offload`, leave nothing behind: no descriptor, no map,
+//! no entry in a map, no memory.
 //!
-//! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails. The
-//! tests count what the whole process has, so they run one after another, in a binary of their own.
+//! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails. The tests
+//! count resources of the whole process, so they run one after another, in their own binary.
 
 mod held;
 mod usage;
@@ -36,16 +36,16 @@ use urtica_controller::Running;
 use urtica_wire::Version;
 use usage::Usage;
 
-/// Held by the test that runs.
+/// Held by the running test.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Reconnects before the first count: pools and buffers reach their sizes.
+/// Reconnects before the first count, in which pools and buffers reach their final sizes.
 const WARM_UP: u64 = 200;
 
-/// The most kernel halves: as many as are made at first, so that their number stays the same.
+/// The maximum number of kernel halves: the number that is created at first, so that it stays constant.
 const SESSIONS: u32 = 8;
 
-/// Lets a switch connect this number of times, and leave in each way by turns.
+/// Makes a switch connect this number of times, and leave in each way alternately.
 fn reconnect(controller: &Running, form: Form, count: u64) {
     for number in 0..count {
         let version = Version::ALL[number as usize % 2];
@@ -73,7 +73,7 @@ fn reconnect(controller: &Running, form: Form, count: u64) {
     wait_for_switches(controller, 0);
 }
 
-/// Checks that the process has the same after this many reconnects as after the first ones.
+/// Checks that the process has as many resources after this many reconnects as after the first ones.
 fn check(controller: &Running, form: Form, count: u64) {
     reconnect(controller, form, WARM_UP);
     let before = Usage::settled();

@@ -1,4 +1,4 @@
-//! What the process has: descriptors, maps of the kernel with their entries and memory, and its own memory.
+//! Resources of the process: descriptors, maps of the kernel with their entries and memory, and its own memory.
 
 use crate::switch::PATIENCE;
 use libbpf_rs::{MapCore, MapHandle, MapType};
@@ -7,7 +7,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Memory that may be added: allocators keep some free.
+/// Memory that may be added, since allocators keep some free.
 const MEMORY_SLACK_KIB: u64 = 16 << 10;
 
 /// The counts at one time.
@@ -24,7 +24,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns the counts.
+    /// Returns the current counts.
     fn now() -> Self {
         let mut usage = Self {
             fds: BTreeMap::new(),
@@ -61,7 +61,7 @@ impl Usage {
         }
     }
 
-    /// Returns the counts once they have stayed the same for a while: threads clear what switches have left.
+    /// Returns the counts when they have not changed for a while, since threads still clear what switches have left.
     pub fn settled() -> Self {
         let (start, mut last) = (Instant::now(), Self::now());
         loop {
@@ -75,7 +75,7 @@ impl Usage {
         }
     }
 
-    /// Waits until the counts are these again.
+    /// Waits until the counts equal these again.
     pub fn wait_until_again(&self, what: &str) {
         let start = Instant::now();
         loop {

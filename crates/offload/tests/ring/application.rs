@@ -1,4 +1,4 @@
-//! A program that reads a ring and answers each message with all fields of its record.
+//! A program that reads a ring, and answers each message with all fields of its record.
 
 use crate::support::skip;
 use crate::switch::PATIENCE;
@@ -13,7 +13,7 @@ use urtica_offload::ring::{
 };
 use urtica_wire::{BufferId, Message, PortNo, Version};
 
-/// State that its threads and a test share.
+/// State that the threads and a test share.
 #[derive(Default)]
 pub struct Shared {
     is_stopping: AtomicBool,
@@ -46,7 +46,7 @@ pub fn start(rings: usize, ring_bytes: usize) -> Option<Rings> {
     }
 }
 
-/// Settings of sessions that send no echo requests: tests control all messages.
+/// Returns settings of sessions that send no echo requests, so that tests control all messages.
 fn quiet_sessions() -> SessionConfig {
     let mut session = SessionConfig::default();
     session.echo_interval = Duration::from_secs(3000);
@@ -55,7 +55,7 @@ fn quiet_sessions() -> SessionConfig {
 }
 
 impl Application {
-    /// One thread for each ring, subscribed to these types.
+    /// Runs one thread for each ring, subscribed to these types.
     pub fn run(rings: Rings, types: &[MessageType]) -> Self {
         let shared = Arc::new(Shared::default());
         let threads = (0..rings.count()).map(|number| {
@@ -79,7 +79,7 @@ impl Application {
         connect(&self.rings)
     }
 
-    /// Returns the kernel's counts as of each thread's last turn, which is awaited.
+    /// Returns the kernel's counts as of the last turn of a thread.
     pub fn counts(&self) -> KernelCounts {
         *self.shared.counts.lock()
     }
@@ -103,7 +103,7 @@ pub fn connect(rings: &Rings) -> TcpStream {
     socket
 }
 
-/// One turn of the loop.
+/// Runs one turn of the loop.
 pub fn serve(ring: &mut Ring, shared: &Shared) {
     if shared.is_paused.load(SeqCst) {
         std::thread::sleep(Duration::from_millis(1));
@@ -131,8 +131,8 @@ fn answer(record: &Record, replies: &mut Replies) {
         .unwrap();
 }
 
-/// Returns the answer computed from the message alone, as by a program without rings; `None` if the message is not for
-/// the program.
+/// Returns the answer computed from the message alone, as by a program without rings; `None` if the message is not for the
+/// program.
 pub fn expected_answer(message: &[u8], version: Version, types: &[MessageType]) -> Option<Vec<u8>> {
     let is_subscribed = types.iter().any(|&kind| kind as u8 == message[1]);
     if !is_subscribed || message[0] != version.to_wire() {

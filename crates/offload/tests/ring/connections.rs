@@ -1,4 +1,4 @@
-//! Connections that end, and threads that share rings or have several.
+//! Connections that end, threads that share rings, and threads with several rings.
 
 use crate::application::{Application, Shared, connect, serve, start};
 use crate::packets::{Draw, Packet};
@@ -16,7 +16,7 @@ use urtica_wire::{DatapathId, Version};
 const PACKET_INS: [MessageType; 1] = [MessageType::PacketIn];
 const XIDS: std::ops::Range<u32> = 0..100;
 
-/// Stops threads, also if a test fails.
+/// Stops threads even if a test fails.
 struct Stop<'s>(&'s AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -25,7 +25,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Some packet-ins.
+/// Returns some packet-ins.
 fn packet_ins(version: Version) -> Vec<u8> {
     let mut bytes = Vec::new();
     XIDS.for_each(|xid| Packet::udp(1, 2).encode(version, xid, &mut bytes));
@@ -43,7 +43,7 @@ fn a_switch_that_closes_its_end_is_answered_before() {
             let mut socket = application.connect();
             join(&mut socket, version, 1);
             socket.write_all(&packet_ins(version)).unwrap();
-            // The start of one more, which never ends.
+            // The start of another message, which never ends.
             socket.write_all(&packet_ins(version)[..20]).unwrap();
             socket.shutdown(Shutdown::Write).unwrap();
             let mut said = Vec::new();
@@ -272,7 +272,7 @@ fn messages_of_other_types_reach_the_session() {
     }
 }
 
-/// A message that a switch sends unasked, or an echo request; some are cut short, which the session answers with an error.
+/// Appends an asynchronous message, or an echo request. Some are cut short, which the session answers with an error.
 fn unasked(draw: &mut Draw, version: Version, xid: u32, bytes: &mut Vec<u8>) {
     const ECHO_REQUEST: u8 = 2;
     const FLOW_REMOVED: u8 = 11;

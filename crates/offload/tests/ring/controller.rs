@@ -1,4 +1,4 @@
-//! A program written for the controller, behind rings: its replies equal those without rings, byte for byte.
+//! A program written for the controller, used with rings: its replies equal those without rings, byte for byte.
 
 use crate::flood::{MOST_HELD, fill};
 use crate::packets::{Draw, Packet};
@@ -15,7 +15,7 @@ use urtica_controller::{
 };
 use urtica_wire::{DatapathId, Message, PacketIn, PortNo, Version};
 
-/// A controller that runs this program behind rings.
+/// Starts a controller that runs this program with rings.
 pub fn behind_rings(program: impl Program + 'static, shards: usize) -> Option<Running> {
     let mut session = SessionConfig::default();
     session.echo_interval = Duration::from_secs(3000);
@@ -37,7 +37,7 @@ fn counters(controller: &Running, id: u64) -> Arc<SwitchCounters> {
     controller.network().counters(DatapathId(id)).unwrap()
 }
 
-/// A switch of such a controller, and one whose controller has no rings; both receive equal input.
+/// A switch of such a controller, and a switch whose controller has no rings; both receive equal input.
 struct Pair {
     real: TcpStream,
     reference: InMemory,
@@ -129,7 +129,7 @@ fn a_stream_cut_at_every_byte() {
     controller.stop().unwrap();
 }
 
-/// A stream that cannot be split into messages ends the connection, with the error that is also sent without rings.
+/// A stream that cannot be split into messages ends the connection, with the error that is sent without rings.
 #[test]
 fn a_malformed_header_is_answered_as_without_rings() {
     let Some(controller) = behind_rings(l2, 1) else {
@@ -141,7 +141,7 @@ fn a_malformed_header_is_answered_as_without_rings() {
         Packet::udp(1, 2).encode(version, 1, &mut bytes);
         pair.send(&bytes);
         pair.compare();
-        // A length that is less than a header's.
+        // The length is less than a header's.
         let broken = [version.to_wire(), 10, 0, 7, 0, 0, 0, 9];
         pair.reference.handle(&broken).unwrap_err();
         let expected = pair.reference.take();
@@ -153,7 +153,7 @@ fn a_malformed_header_is_answered_as_without_rings() {
     controller.stop().unwrap();
 }
 
-/// Blocks while it is held, and then answers each packet-in.
+/// Blocks while the flag is set, and then answers each packet-in.
 struct Held(Arc<AtomicBool>);
 
 impl SwitchHandler for Held {
@@ -165,7 +165,7 @@ impl SwitchHandler for Held {
     }
 }
 
-/// The program is busy for long: the ring fills, then the socket, and then TCP stops the switch.
+/// While the program is busy for long, the ring fills, then the socket, and then TCP stops the switch.
 #[test]
 fn a_late_program_loses_no_messages() {
     let is_held = Arc::new(AtomicBool::new(false));
@@ -195,7 +195,7 @@ fn a_late_program_loses_no_messages() {
     controller.stop().unwrap();
 }
 
-/// Receives `count` messages, whose xids are one series.
+/// Receives `count` messages, whose xids must be consecutive.
 fn read_in_order(socket: &mut TcpStream, count: usize) {
     let (mut said, mut received, mut last) = (Vec::new(), 0, None);
     while received < count {
@@ -224,7 +224,7 @@ fn a_switch_that_closes_its_end_is_answered_before() {
             let mut bytes = Vec::new();
             (0..100).for_each(|xid| Packet::udp(1, 2).encode(version, xid, &mut bytes));
             socket.write_all(&bytes).unwrap();
-            // The start of one more, which never ends.
+            // The start of another message, which never ends.
             socket.write_all(&bytes[..20]).unwrap();
             socket.shutdown(Shutdown::Write).unwrap();
             let mut said = Vec::new();
@@ -235,7 +235,7 @@ fn a_switch_that_closes_its_end_is_answered_before() {
     controller.stop().unwrap();
 }
 
-/// Messages of other threads are sent among the replies, also while the ring has the input.
+/// Messages of other threads are sent between the replies, even while the kernel reads the input.
 #[test]
 fn requests_are_answered_through_the_ring() {
     let Some(controller) = behind_rings(l2, 2) else {

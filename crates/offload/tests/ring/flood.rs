@@ -9,7 +9,7 @@ use urtica_wire::Version;
 /// Maximum number of bytes that may be accepted from a switch whose messages are not read.
 pub const MOST_HELD: usize = 16 << 20;
 
-/// Silence after which a socket that accepts nothing is considered full.
+/// Time after which a socket that accepts no bytes counts as full.
 const FULL_AFTER: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,

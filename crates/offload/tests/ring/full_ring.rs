@@ -1,5 +1,4 @@
-//! A program that does not read its ring, and a switch that does not read its replies: nothing is lost, and memory is
-//! bounded.
+//! A program that does not read its ring, and a switch that does not read its replies: nothing is lost, and memory is bounded.
 
 use crate::application::{Application, start};
 use crate::flood::{MOST_HELD, fill};
@@ -11,10 +10,10 @@ use urtica_wire::Version;
 
 const PACKET_INS: [MessageType; 1] = [MessageType::PacketIn];
 
-/// The least that a ring has.
+/// The minimum size of a ring.
 const SMALL_RING: usize = 4096;
 
-/// The program stops reading for long, and continues.
+/// The program stops reading for long, and then continues.
 #[test]
 fn messages_beyond_a_full_ring_arrive_later_in_order() {
     for ring_bytes in [SMALL_RING, 1 << 20] {
@@ -24,8 +23,8 @@ fn messages_beyond_a_full_ring_arrive_later_in_order() {
         let application = Application::run(rings, &PACKET_INS);
         for version in Version::ALL {
             let mut pair = Pair::new(&application, version, 1, &PACKET_INS);
-            // Which side reads when the flood starts is random: repeated until it was the kernel, whose ring is then
-            // full.
+            // It is random which side reads when the flood starts, so the test is repeated until it was the kernel, whose ring
+            // is then full.
             for round in 0.. {
                 assert!(round < 50, "the ring is full now and then");
                 let before = application.counts().ring_full;
@@ -47,7 +46,7 @@ fn messages_beyond_a_full_ring_arrive_later_in_order() {
     }
 }
 
-/// The switch sends and does not read: it is not read from either, and all replies arrive when it finally reads.
+/// A switch that does not read its replies is not read from. All replies arrive when it finally reads.
 #[test]
 fn a_switch_that_does_not_read_is_not_read_from() {
     let Some(rings) = start(1, 1 << 20) else {

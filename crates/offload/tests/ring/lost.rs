@@ -1,4 +1,4 @@
-//! The kernel's half is removed under connections that use it.
+//! The kernel's half is removed from connections that use it.
 
 use crate::application::{Application, start};
 use crate::controller::behind_rings;
@@ -14,8 +14,8 @@ use urtica_controller::SwitchInfo;
 use urtica_offload::ring::MessageType;
 use urtica_wire::Version;
 
-/// Removes the other end of this connection, which is in this process, from the kernel's map, as another process with
-/// the privilege could. Returns whether it was in the map.
+/// Removes the other end of this connection, which is in this process, from the kernel's map, as another process with the
+/// privilege could do. Returns whether it was in the map.
 fn take_out(socket: &TcpStream) -> bool {
     let cookie = cookie_of_other_end(socket).expect("the other end is in this process");
     let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::Sockmap);
@@ -42,7 +42,7 @@ fn cookie_of_other_end(socket: &TcpStream) -> Option<u64> {
     })
 }
 
-/// Sends packet-ins one by one, each answered, and removes the socket in between: while nothing is on its way, since
+/// Sends packet-ins one by one, each of which is answered, and removes the socket in between, while no message is in transit:
 /// the system discards passed but unread input of a socket that leaves its map.
 fn exchange_while_lost(socket: &mut TcpStream) {
     for xid in 0..40 {

@@ -1,4 +1,4 @@
-//! Messages through rings: equal messages, in equal order, as from sockets, whatever the input and its segmentation.
+//! Messages through rings: they equal those from sockets, in equal order, for any input and any segmentation.
 //!
 //! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails.
 

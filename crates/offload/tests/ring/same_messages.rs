@@ -1,4 +1,4 @@
-//! Each message reaches the program as it would from a socket, and all others the session.
+//! Each message reaches the program or the session as it would from a socket.
 
 use crate::application::{Application, expected_answer, start};
 use crate::packets::{Draw, Packet};
@@ -8,18 +8,18 @@ use urtica_controller::{SwitchHandler, SwitchInfo};
 use urtica_offload::ring::MessageType;
 use urtica_wire::{Message, Version, split_frame};
 
-/// A program that leaves all to the session.
+/// A program that leaves all messages to the session.
 struct Quiet;
 
 impl SwitchHandler for Quiet {}
 
-/// A switch, and its expected output: from a model that reads message by message.
+/// A switch, and its expected output, which comes from a model that reads message by message.
 pub struct Pair {
     pub real: TcpStream,
     reference: InMemory,
     version: Version,
     types: Vec<MessageType>,
-    /// The start of a message that the model has not received completely.
+    /// The start of a message that the model has not completely received.
     rest: Vec<u8>,
     pub expected: Vec<u8>,
 }

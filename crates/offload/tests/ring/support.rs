@@ -14,7 +14,7 @@ pub fn kernel_of_rings() -> Option<RingKernel> {
     }
 }
 
-/// Prints why rings cannot be tested here.
+/// Prints the reason why rings cannot be tested here.
 pub fn skip(reason: &Unavailable) {
     let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
     assert!(!is_ci, "rings cannot be tested here: {reason}");

@@ -17,13 +17,13 @@ use urtica_wire::{
     MultipartReply, MultipartReplyBody, PacketIn, Port, PortNo, Version,
 };
 
-/// Maximum time of any step on a busy machine.
+/// Maximum duration of any step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A switch has this many ports, all for hosts.
+/// Number of ports of a switch, all of which are host ports.
 pub const PORTS: u32 = 6;
 
-/// The port by which the program behind the services sends the packets that reach it.
+/// The port out of which the program behind the services sends the packets that reach it.
 pub const BEHIND: PortNo = PortNo(5);
 
 const FEATURES_REQUEST: u8 = 5;
@@ -52,7 +52,7 @@ fn or_skip(started: Result<Driven, Unavailable>) -> Option<Driven> {
     }
 }
 
-/// Services whose timers have no effect within a test, unless the test sets others.
+/// Services whose timers have no effect during a test, unless the test sets others.
 pub struct Services {
     pub discovery: Discovery,
     pub hosts: Hosts,
@@ -96,7 +96,7 @@ impl Services {
         self.routes.offload(driven.offload());
     }
 
-    /// Creates a controller with them and a program behind them, which sends no echo requests: tests control all
+    /// Creates a controller with the services and a program behind them. It sends no echo requests, so that tests control all
     /// messages.
     pub fn controller(&self, behind: impl Program + 'static) -> Controller {
         let mut session = SessionConfig::default();
@@ -112,12 +112,12 @@ impl Services {
             .program(behind)
     }
 
-    /// Shortest-path routing behind them.
+    /// Creates shortest-path routing behind the services.
     pub fn routing(&self) -> Routing {
         Routing::new(&self.hosts, &self.routes)
     }
 
-    /// Waits until the ports of a switch are for hosts.
+    /// Waits until all ports of a switch are host ports.
     pub fn wait_for_host_ports(&self, id: u64) {
         wait_for("all ports are for hosts", || {
             (1..=PORTS).all(|number| {
@@ -132,7 +132,7 @@ impl Services {
     }
 }
 
-/// A controller at one address, with its services in the kernel.
+/// Starts a controller at one address, with its services in the kernel.
 pub fn start(driven: &Driven, controller: Controller) -> Running {
     controller
         .kernel_halves(driven.clone())
@@ -150,7 +150,7 @@ pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Sends all that reaches it out of one port, so that its order is seen.
+/// Sends all packets that reach it out of one port, so that their order can be checked.
 pub struct Behind;
 
 impl SwitchHandler for Behind {
@@ -159,7 +159,7 @@ impl SwitchHandler for Behind {
     }
 }
 
-/// The program that is made of it.
+/// Creates the program behind the services.
 pub fn behind(_: &SwitchInfo) -> Behind {
     Behind
 }
@@ -168,7 +168,7 @@ pub fn behind(_: &SwitchInfo) -> Behind {
 pub trait Channel {
     fn send(&mut self, bytes: &[u8]);
 
-    /// At least one more byte.
+    /// Receives at least one more byte.
     fn receive(&mut self) -> Vec<u8>;
 }
 
@@ -197,8 +197,8 @@ pub fn connect(controller: &Running) -> TcpStream {
     socket
 }
 
-/// Joins as a switch of this version with all ports. Returns when the controller has sent the messages that every
-/// switch receives.
+/// Joins as a switch of this version with all ports. Returns when the controller has sent the messages that it sends to every
+/// switch.
 pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
     let ports: Vec<_> = (1..=PORTS)
         .map(|number| {
@@ -243,7 +243,7 @@ pub fn send(channel: &mut impl Channel, version: Version, xid: u32, message: &Me
     channel.send(&bytes);
 }
 
-/// Sends an echo request and waits for its reply: all before it has been dealt with.
+/// Sends an echo request and waits for its reply, so that all earlier messages have been handled.
 pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) {
     const XID: u32 = 0x5e77_1e00;
     send(channel, version, XID, &Message::EchoRequest(b"settle"));
@@ -252,7 +252,7 @@ pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) 
     });
 }
 
-/// Receives until a message like this has arrived; all messages are appended to `said`.
+/// Receives until a matching message has arrived; all messages are appended to `said`.
 fn wait_for_message(
     channel: &mut impl Channel,
     said: &mut Vec<u8>,
@@ -267,7 +267,7 @@ fn wait_for_message(
     }
 }
 
-/// The whole messages in `bytes`.
+/// Returns the complete messages in `bytes`.
 pub fn messages(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

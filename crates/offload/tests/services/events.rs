@@ -13,7 +13,7 @@ use urtica_offload::Driven;
 use urtica_wire::packet::Arp;
 use urtica_wire::{DatapathId, MacAddr, Message, PacketIn, Version};
 
-/// A program that waits for a lock before it handles a packet, and so keeps its shard busy as long as a test likes.
+/// A program that waits for a lock before it handles a packet, so a test can keep its shard busy.
 struct Slow {
     lock: Arc<Mutex<()>>,
     is_busy: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ impl SwitchHandler for Slow {
     }
 }
 
-/// Two switches of one shard; the kernel answers the second.
+/// Two switches of one shard. The kernel answers the second.
 struct Bench {
     driven: Driven,
     services: Services,
@@ -78,10 +78,10 @@ impl Bench {
         }
     }
 
-    /// Has the program be busy with a packet of the first switch until the guard is dropped.
+    /// Keeps the program busy with a packet of the first switch until the guard is dropped.
     fn keep_busy<'l>(&mut self, lock: &'l Mutex<()>, version: Version) -> MutexGuard<'l, ()> {
         let guard = lock.lock();
-        // Of a host that the second switch does not have.
+        // From a host that the second switch does not have.
         self.first.send(&encode(version, &datagram(50, 51)));
         wait_for("the program is at work", || {
             self.is_busy.load(Ordering::Acquire)
@@ -105,7 +105,7 @@ fn receiver(message: &[u8]) -> MacAddr {
     }
 }
 
-/// A request of an unknown host with this number.
+/// Returns a request of an unknown host with this number.
 fn unknown(number: u16, target: u8) -> Packet {
     let [high, low] = number.to_be_bytes();
     let src = asker(number);
@@ -143,7 +143,7 @@ fn a_new_host_is_answered_while_the_program_is_busy_and_known_afterwards() {
         wait_for("the host is known", || {
             hosts.find_ipv4([10, 1, 0, 7].into()).is_some()
         });
-        // And is found by others.
+        // Other hosts can find it.
         bench.second.send(&encode(version, &{
             let mut packet = request(1, 1);
             packet.frame[38..42].copy_from_slice(&[10, 1, 0, 7]);
@@ -166,7 +166,7 @@ fn packets_of_events_without_space_reach_the_program_in_order() {
         for number in 0..HOSTS {
             bench.second.send(&encode(version, &unknown(number, 2)));
         }
-        // Some while the program is busy, and the others, for whose events there is no space, afterwards.
+        // Some answers arrive while the program is busy, and the others, for whose events there is no space, afterwards.
         let mut said = Vec::new();
         receive_answers(&mut bench.second, &mut said, 100);
         drop(guard);

@@ -10,7 +10,7 @@ use urtica_wire::{BufferId, MacAddr, Match, Message, PacketIn, PacketInReason, P
 /// The address from which [`urtica_services::Hosts`] probes by default.
 const OUR_MAC: MacAddr = MacAddr::new(*b"\x02urtic");
 
-/// A packet that a switch sends up.
+/// A packet that a switch sends to the controller.
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub in_port: u32,
@@ -30,7 +30,7 @@ pub fn ipv6(host: u8) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host.into())
 }
 
-/// Host N is behind this port.
+/// Returns the port of a host.
 pub fn port_of(host: u8) -> u32 {
     u32::from(host) % 4 + 1
 }
@@ -71,26 +71,26 @@ fn write_arp(dst: MacAddr, src: MacAddr, arp: Arp, tag: Option<u16>) -> Vec<u8> 
     frame
 }
 
-/// A host announces its address to all.
+/// Returns a host's announcement of its address to all hosts.
 pub fn announcement(host: u8) -> Packet {
     let arp = Arp::request(mac(host), ipv4(host), ipv4(host));
     from(host, write_arp(MacAddr::BROADCAST, mac(host), arp, None))
 }
 
-/// A host requests another's address.
+/// Returns a host's request for another's address.
 pub fn request(host: u8, target: u8) -> Packet {
     let arp = Arp::request(mac(host), ipv4(host), ipv4(target));
     from(host, write_arp(MacAddr::BROADCAST, mac(host), arp, None))
 }
 
-/// A packet that no service answers.
+/// Returns a packet that no service answers.
 pub fn datagram(host: u8, target: u8) -> Packet {
     let mut frame = write_ethernet(mac(target), mac(host), ether_type::IPV4, None);
     frame.resize(64, 0xa5);
     from(host, frame)
 }
 
-/// A frame of the form of our probes, with another's authenticator.
+/// Returns a frame in the form of our probes, with an authenticator of another's.
 pub fn forged_probe(digits: &str) -> Vec<u8> {
     let mut frame = write_ethernet(lldp::NEAREST_BRIDGE, mac(99), ether_type::LLDP, None);
     frame.extend([0x02, 22, 7]);
@@ -112,7 +112,7 @@ fn foreign_lldp() -> Vec<u8> {
     frame
 }
 
-/// A neighbour solicitation, valid by default.
+/// A neighbour solicitation, which is valid by default.
 #[derive(Clone, Copy)]
 struct Solicitation {
     host: u8,
@@ -165,7 +165,7 @@ impl Solicitation {
     }
 }
 
-/// The packet-in of a packet.
+/// Returns the packet-in of a packet.
 pub fn encode(version: Version, packet: &Packet) -> Vec<u8> {
     let message = Message::PacketIn(PacketIn {
         buffer_id: BufferId(packet.buffer_id),
@@ -182,7 +182,7 @@ pub fn encode(version: Version, packet: &Packet) -> Vec<u8> {
     bytes
 }
 
-/// Draws.
+/// Draws pseudo-random numbers and messages.
 pub struct Draw(Mt64);
 
 impl Draw {
@@ -198,12 +198,12 @@ impl Draw {
         self.below(count) == 0
     }
 
-    /// Returns a host that is known from the start.
+    /// Draws a host that is known from the start.
     fn known(&mut self) -> u8 {
         self.below(8) as u8 + 1
     }
 
-    /// One that may become known.
+    /// Draws a host that may become known.
     fn host(&mut self) -> u8 {
         match self.one_in(4) {
             true => self.below(30) as u8 + 9,
@@ -280,7 +280,7 @@ impl Draw {
         from(host, solicitation.frame(icmp_type))
     }
 
-    /// Has something be wrong, now and then.
+    /// Makes a packet invalid, now and then.
     fn spoil(&mut self, packet: &mut Packet) {
         let bytes = packet.frame.len() as u32;
         match self.below(60) {
@@ -315,7 +315,7 @@ impl Draw {
         packet
     }
 
-    /// A packet of a flow, mostly between known hosts; or a request.
+    /// Draws a packet of a flow, mostly between known hosts, or a request.
     pub fn flow(&mut self) -> Packet {
         let (host, target) = (self.host(), self.host());
         let mut packet = datagram(host, target);
@@ -337,7 +337,7 @@ impl Draw {
         packet
     }
 
-    /// Returns a message that is settled without the program, if the host has not moved.
+    /// Draws a message that is settled without the program if its host has not moved.
     pub fn plain_message(&mut self, version: Version) -> Vec<u8> {
         let (host, target) = (self.known(), self.known());
         if self.one_in(10) {
@@ -358,7 +358,7 @@ impl Draw {
         encode(version, &packet)
     }
 
-    /// One message.
+    /// Draws a message.
     pub fn message(&mut self, version: Version) -> Vec<u8> {
         let mut bytes = Vec::new();
         let data = [0x5a; 40];
@@ -379,7 +379,7 @@ impl Draw {
         bytes
     }
 
-    /// Splits at random positions, some of them adjacent.
+    /// Splits a stream at random positions, some of which are adjacent.
     pub fn cut<'s>(&mut self, mut stream: &'s [u8]) -> Vec<&'s [u8]> {
         let mut pieces = Vec::new();
         while !stream.is_empty() {

@@ -10,7 +10,7 @@ use urtica_wire::{Action, DatapathId, Message, Version};
 
 const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Passes packets that the controller sends by port 1 to port 2, and vice versa, until `is_done`.
+/// Passes packets that the controller sends out of port 1 to port 2, and vice versa, until `is_done`.
 fn relay(switch: &mut TcpStream, version: Version, mut is_done: impl FnMut() -> bool) {
     let mut said = Vec::new();
     let start = Instant::now();
@@ -32,7 +32,7 @@ fn relay(switch: &mut TcpStream, version: Version, mut is_done: impl FnMut() -> 
     }
 }
 
-/// Returns the packet-in for the frame that arrives by the link after this message.
+/// Returns the packet-in of the frame that arrives over the link because of this message.
 fn arriving_of(version: Version, message: &[u8]) -> Vec<u8> {
     let Ok((_, Message::PacketOut(packet))) = Message::decode(message) else {
         return Vec::new();
@@ -71,7 +71,7 @@ fn probes_settled_in_the_kernel_keep_a_link_up() {
         let links = || services.discovery.topology().load().directed_links().len();
         relay(&mut switch, version, || links() == 2);
 
-        // Long enough for the link to time out, if these probes were not noted.
+        // Long enough for the link to time out if these probes were not noticed.
         let offload = driven.offload();
         let (before, start) = (offload.counts().probes, Instant::now());
         let lasts = PROBE_INTERVAL * 70;

@@ -12,10 +12,10 @@ use urtica_offload::Driven;
 use urtica_services::Hosts;
 use urtica_wire::{DatapathId, Version};
 
-/// When the second controller's ports are for hosts.
+/// Time after which the second controller's ports are host ports.
 const LATER: Duration = Duration::from_secs(10);
 
-/// A controller whose services are in the kernel, and one that has them in the program alone; both receive equal input.
+/// A controller whose services are in the kernel, and one whose services are in the program alone; both receive equal input.
 pub struct Pair {
     pub driven: Driven,
     pub services: Services,
@@ -24,16 +24,16 @@ pub struct Pair {
     reference: InMemory,
     references: Services,
     version: Version,
-    /// Output of the reference model, which the real one must equal.
+    /// Output of the reference model, which must equal the real controller's.
     expected: Vec<u8>,
-    /// The real one's output so far.
+    /// The real controller's output so far.
     said: Vec<u8>,
-    /// The flow mods of the reference model, and those of the real one.
+    /// The flow mods of the reference model, and those of the real controller.
     flow_mods: [Vec<Vec<u8>>; 2],
 }
 
 impl Pair {
-    /// Returns when the kernel answers; hosts 1 to 8 are known.
+    /// Creates a pair, and returns when the kernel answers. Hosts 1 to 8 are known.
     pub fn new(driven: Driven, version: Version) -> Self {
         Self::with(driven, version, |services| services.controller(behind))
     }
@@ -89,13 +89,13 @@ impl Pair {
         }
     }
 
-    /// Sends input to both, to the real one in this piece.
+    /// Sends input to both controllers, to the real one as this piece.
     pub fn send(&mut self, bytes: &[u8]) {
         self.expect(bytes);
         self.real.send(bytes);
     }
 
-    /// Sends input to the reference.
+    /// Sends input to the reference model.
     pub fn expect(&mut self, bytes: &[u8]) {
         self.reference.send(bytes);
         self.expected.extend(self.reference.take());
@@ -129,7 +129,7 @@ impl Pair {
         counters.expect("it is connected")
     }
 
-    /// Checks that no further output follows, and that both know equal hosts.
+    /// Checks that no further output follows, and that both controllers know equal hosts.
     pub fn finish(mut self) {
         let mut end = Vec::new();
         settle(&mut self.reference, &mut end, self.version);
@@ -151,7 +151,7 @@ impl Pair {
     }
 }
 
-/// All hosts, as text.
+/// Returns all hosts, as text.
 fn known(hosts: &Hosts) -> Vec<String> {
     let hosts = hosts.all().into_iter().map(|host| {
         format!(
@@ -162,14 +162,14 @@ fn known(hosts: &Hosts) -> Vec<String> {
     hosts.collect()
 }
 
-/// Returns the messages whose order is certain: not those sent outside of handlers, whose xids are 0, and which pass
-/// through a mailbox.
+/// Returns the messages whose order is certain. It is not for those sent outside of handlers, which pass through a mailbox and
+/// have xid 0.
 fn ordered(bytes: &[u8]) -> Vec<&[u8]> {
     let is_ordered = |message: &&[u8]| message[5..8] != [0; 3];
     messages(bytes).filter(is_ordered).collect()
 }
 
-/// The flow mods of programs, in order.
+/// Returns the flow mods of programs, in order.
 fn flow_mods(bytes: &[u8]) -> Vec<Vec<u8>> {
     const FLOW_MOD: u8 = 14;
     let messages = messages(bytes).filter(|message| message[1] == FLOW_MOD);

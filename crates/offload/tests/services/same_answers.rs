@@ -1,4 +1,4 @@
-//! The answers equal those of the services in the program, whatever the input and its segmentation.
+//! The answers equal those of the services in the program, for any input and any segmentation.
 
 use crate::attempts::Attempts;
 use crate::bench::{driven, driven_for};
@@ -7,10 +7,10 @@ use crate::pair::Pair;
 use urtica_offload::Driven;
 use urtica_wire::{Message, Version};
 
-/// Default number of messages of random streams in each version.
+/// Default number of messages in random streams for each version.
 const MESSAGES: u64 = 10_000;
 
-/// Sets their number, as for the learning switch.
+/// Sets this number, as for the learning switch.
 const MESSAGES_VARIABLE: &str = "URTICA_TEST_MESSAGES";
 
 /// Messages on one connection.
@@ -52,7 +52,7 @@ fn random_stream(driven: Driven, version: Version, seed: u64) -> Pair {
     let mut pair = Pair::new(driven, version);
     let mut draw = Draw::new(seed);
     for round in 0..MESSAGES_A_SEED / MESSAGES_A_ROUND {
-        // A message for the program takes its whole piece with it, so some rounds have none.
+        // A message for the program is passed with its whole piece, so some rounds have none.
         let is_plain = round % 2 == 0;
         let mut sent = 0;
         while sent < MESSAGES_A_ROUND {
@@ -121,7 +121,7 @@ fn requests_of_known_hosts_do_not_reach_the_program() {
     }
 }
 
-/// More messages at once than there are verdicts, or than a piece of input may have.
+/// More messages at once than there are verdicts, or than a piece of input may contain.
 #[test]
 fn long_pieces_are_left_to_the_program() {
     for version in Version::ALL {
@@ -146,7 +146,7 @@ fn long_pieces_are_left_to_the_program() {
     }
 }
 
-/// The first packet is forwarded in the kernel, if possible, and the program installs an equal path.
+/// The kernel forwards the first packet, if possible, and the program installs an equal path.
 #[test]
 fn flows_are_forwarded_and_their_paths_installed_as_without_it() {
     for version in Version::ALL {
@@ -164,7 +164,7 @@ fn flows_are_forwarded_and_their_paths_installed_as_without_it() {
             }
             pair.compare();
         }
-        // Until there was enough of both.
+        // Until there were enough of both.
         let counters = pair.counters();
         let (attempts, mut hosts) = (Attempts::new(), (1..=8).cycle());
         while counters.answered_in_kernel.get() - before < 100 {
