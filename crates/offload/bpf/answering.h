@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The base of every application that answers in the kernel: an application handles whole messages and writes replies, and this file does the rest.
+/* The base of every application that answers in the kernel. An application handles complete messages and writes replies; this
+ * file does the rest.
  *
  *   switch ══► its socket ──► from_switch() ──► program: input not answered here, in order
  *                                  │ the replies are in `session.replies`
@@ -8,14 +9,14 @@
  *                                                                               │
  *   switch ◄══ its socket ◄── as much output as there are replies ◄── to_switch()
  *
- * Why the relay: the kernel counts what was read from a TCP socket (`copied_seq`) by the length of the data after
- * the verdict. A reply that is longer than its request would count more bytes than arrived, and the socket would no longer
- * wake its reader. Unix sockets count nothing, so the data can get any length on the second half of the way.
+ * Why the relay: the kernel counts the bytes read from a TCP socket (`copied_seq`) by the length of the data after the verdict.
+ * A reply that is longer than its request would count more bytes than arrived, and the socket would no longer wake its reader.
+ * Unix sockets count nothing, so the data can have any length in the second half of the path.
  *
- * All or nothing: a piece of input is answered here if all of it can be, or passed to the program unchanged. It is read
- * first, without any change, and answered then.
+ * All or nothing: a piece of input is answered here if all of it can be; otherwise it is passed to the program unchanged. It is
+ * first read without any change, and then answered.
  *
- * An application is a file that defines, in this order,
+ * An application is a file that defines, in this order:
  *   - `struct application`, which session.h appends to the session: its tables and settings, which the program has mapped;
  *   - after it has included this file, longest_reply() and answer_message(), which are declared below;
  *   - its licence.
@@ -27,7 +28,7 @@
 #include "session.h"
 #include "sessions.h"
 
-/* Maximum number of bytes of replies on their way to the socket's send queue. */
+/* Maximum number of bytes of replies in transit to the socket's send queue. */
 #define MAX_UNWRITTEN_BYTES (128 << 10)
 
 /* Maximum size of the send queue for a switch, in bytes of kernel memory. */
@@ -36,7 +37,7 @@
 /* Minimum size of a ring: a page. */
 #define WAKER_BYTES 4096
 
-/* More messages than fit into a piece of input. */
+/* Exceeds the number of messages that fit into a piece of input. */
 #define MAX_MESSAGES ((INPUT_BYTES + CARRY_BYTES) / HEADER_BYTES)
 
 /* Maximum number of bytes that bpf_skb_adjust_room() adds or removes at once. */
@@ -61,8 +62,8 @@ struct tcp_sock {
 	u32 write_seq;
 } __attribute__((preserve_access_index));
 
-/* Each slot's ring wakes the program when it becomes the owner. Without it the program would have to be woken for all input, since
- * a socket also wakes its readers for input that is answered here. */
+/* Each slot's ring wakes the program when it becomes the owner. Without it, the program would have to be woken for all
+ * input, because a socket also wakes its readers for input that is answered here. */
 struct waker_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, WAKER_BYTES);
@@ -75,8 +76,8 @@ struct {
 	__array(values, struct waker_map);
 } wakers SEC(".maps");
 
-/* The sockets of `switches`, also while they are out of it. Nothing runs here: it keeps input that was passed to the program and not
- * read yet, which the kernel discards when a socket leaves its last map. */
+/* The sockets of `switches`, including those that are temporarily removed from it. No program runs here: the map keeps input
+ * that was passed to the program but not read yet, which the kernel discards when a socket leaves its last map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
 	__uint(max_entries, MAX_SESSIONS);
@@ -84,7 +85,7 @@ struct {
 	__type(value, u64);
 } keepers SEC(".maps");
 
-/* The ends of the pairs of Unix sockets into which from_switch() sends. */
+/* The ends of the pairs of Unix sockets that from_switch() sends to. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
 	__uint(max_entries, MAX_SESSIONS);
@@ -92,7 +93,7 @@ struct {
 	__type(value, u64);
 } relays SEC(".maps");
 
-/* The other ends: their output passes through to_switch(). */
+/* The other ends, whose output passes through to_switch(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
 	__uint(max_entries, MAX_SESSIONS);
@@ -100,7 +101,7 @@ struct {
 	__type(value, u64);
 } exits SEC(".maps");
 
-/* Wakes the program, which finds input or, until that arrives, that it is the owner. */
+/* Wakes the program, which finds either input or, until that arrives, that it is the owner. */
 INLINE void wake_program(u32 slot)
 {
 	void *waker = bpf_map_lookup_elem(&wakers, &slot);
@@ -110,7 +111,7 @@ INLINE void wake_program(u32 slot)
 		bpf_ringbuf_output(waker, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
 }
 
-/* Replies that have not left the session: their start and end. */
+/* The start and end of the replies that have not left the session. */
 struct span {
 	u32 begin, end;
 };
@@ -122,14 +123,14 @@ INLINE struct span span_of(u64 word)
 	return span;
 }
 
-/* Returns the offset of the next reply: the front when all have left and none is being copied. */
+/* Returns the offset of the next reply: the front if all replies have left and none is being copied. */
 INLINE u32 free_from(struct session *session)
 {
-	/* In this order: a sender that begins later sees that all have left. */
+	/* In this order: a sender that starts later sees that all replies have left. */
 	struct span span = span_of(*(volatile u64 *)&session->span);
 	s64 senders = *(volatile s64 *)&session->senders;
 
-	/* Negative after a session was cleared for another switch beside a sender. */
+	/* Negative if a session was cleared for another switch while a sender was running. */
 	return span.begin == span.end && senders <= 0 ? 0 : span.end;
 }
 
@@ -155,11 +156,11 @@ INLINE u32 next_xid(struct session *session)
 	return XID_SENDER | (session->xid & XID_COUNTER);
 }
 
-/* Returns the maximum size of the replies to this message, which is whole and of the session's version; a negative number
- * if it is not answered here. Changes nothing. SLACK bytes can be read from `message` on. */
+/* Returns the maximum size of the replies to this message, which is complete and of the session's version; a negative number
+ * if the message is not answered here. Changes nothing. At least SLACK bytes can be read at `message`. */
 INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes);
 
-/* Writes the replies to a message that is answered here, and moves `to` and counts `replies`. */
+/* Writes the replies to a message that is answered here. Advances `to`, and counts the replies in `replies`. */
 INLINE void answer_message(struct answer *answer, const u8 *message, u32 bytes);
 
 /* ---- Reading the input ---- */
@@ -216,10 +217,10 @@ static long answer_next(u32 index, void *context)
 	return 0;
 }
 
-/* ---- The two ends of the way ---- */
+/* ---- The two ends of the path ---- */
 
-/* Returns whether the switch reads its replies about as fast as they are sent, so that this number of bytes, from this offset on,
- * can be sent from here. Replies on their way have no back-pressure, and so must be held back before. */
+/* Returns whether the switch reads its replies about as fast as they are sent, so that this number of bytes at this offset
+ * can be sent. Replies in transit have no back-pressure, so they must be held back before. */
 INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 from, u32 bytes)
 {
 	struct bpf_sock *sk = skb->sk;
@@ -236,7 +237,8 @@ INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 from, u3
 		session->write_seq = tcp->write_seq;
 		session->unwritten_base = session->reply_bytes;
 	}
-	/* Only replies from here are written while the kernel is the owner: the bytes sent less those written. */
+	/* While the kernel is the owner, only replies from here are written: this is the number of sent bytes minus that of
+	 * written ones. */
 	unwritten = ((u32)session->reply_bytes - session->unwritten_base) - (tcp->write_seq - session->write_seq);
 	queued = tcp->inet_conn.icsk_inet.sk.sk_wmem_queued;
 	limit = (u32)tcp->inet_conn.icsk_inet.sk.sk_sndbuf / 2;
@@ -246,7 +248,8 @@ INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 from, u3
 	       from + bytes <= REPLY_ROOM;
 }
 
-/* Lets to_switch() see replies that were written from `from` to `to`. It may send earlier ones concurrently. */
+/* Makes replies that were written from `from` to `to` visible to to_switch(), which may be sending earlier ones
+ * concurrently. */
 INLINE void publish(struct session *session, u32 from, u32 to)
 {
 	if (from == to)
@@ -261,8 +264,8 @@ INLINE void publish(struct session *session, u32 from, u32 to)
 	}
 }
 
-/* Answers the input, if all of it can be. Returns its end, without the start of a message there, or a
- * negative number if it is for the program. */
+/* Answers the input if all of it can be answered. Returns the end of its complete messages, or a negative number if it is
+ * for the program. */
 INLINE s32 answer_input(struct __sk_buff *skb, struct session *session, u32 carried, u32 bytes)
 {
 	struct look look = {.session = session, .end = carried + bytes};
@@ -336,7 +339,7 @@ int from_switch(struct __sk_buff *skb)
 	return before ? bpf_sk_redirect_map(skb, &relays, slot, 0) : SK_DROP;
 }
 
-/* Sets the length of the data, at its front. */
+/* Sets the length of the data by changing its front. */
 struct resize {
 	struct __sk_buff *skb;
 	u32 bytes;
@@ -356,14 +359,15 @@ static long resize_step(u32 index, void *context)
 	return bpf_skb_adjust_room(resize->skb, missing, 0, 0) != 0;
 }
 
-/* A call of to_switch(). Several can run concurrently: the program also signals, if replies wait here for long. */
+/* A call of to_switch(). Several can run concurrently, because the program also signals if replies wait here for long. */
 struct sender {
 	struct __sk_buff *skb;
 	struct session *session;
 	u32 has_taken;
 };
 
-/* Removes replies from the session, unless another sender has since. from_switch() only appends at the end concurrently. */
+/* Removes replies from the session, unless another sender has removed them. Concurrently, from_switch() only appends at the
+ * end. */
 INLINE int take(struct session *session, u32 begin, u32 bytes)
 {
 #pragma unroll
@@ -378,7 +382,7 @@ INLINE int take(struct session *session, u32 begin, u32 bytes)
 	return 0;
 }
 
-/* Copies the waiting replies and takes them. Returns 1 when that is done or cannot be. */
+/* Copies the waiting replies and removes them. Returns 1 when that is done or is impossible. */
 static long take_replies(u32 index, void *context)
 {
 	struct sender *sender = context;
@@ -388,11 +392,11 @@ static long take_replies(u32 index, void *context)
 	struct resize resize = {.skb = skb, .bytes = span.end - span.begin};
 	u32 bytes, begin;
 
-	/* A signal may arrive in several pieces, the first of which has sent all replies. */
+	/* A signal may arrive in several pieces. The first of them has sent all replies. */
 	if (span.begin >= span.end)
 		return 1;
 	bpf_loop(REPLY_ROOM / ROOM_STEP + 2, resize_step, &resize, 0);
-	/* If memory is short, the rest leaves with the next signal. */
+	/* If memory is short, the rest is sent with the next signal. */
 	bytes = skb->len < resize.bytes ? skb->len : resize.bytes;
 	begin = span.begin & (REPLY_ROOM - 1);
 	if (bytes == 0 || bytes > REPLY_ROOM)
@@ -403,7 +407,7 @@ static long take_replies(u32 index, void *context)
 	return sender->has_taken;
 }
 
-/* More than there are senders: a sender starts again only after another has taken replies. */
+/* More than the number of senders: a sender starts again only after another has removed replies. */
 #define MAX_TURNS 16
 
 SEC("sk_skb/verdict")

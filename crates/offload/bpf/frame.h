@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The frame of a packet-in, and the requests in it: ARP (RFC 826) and neighbour discovery (RFC 4861), as
- * services/src/hosts/frame.rs reads them. Frames that it refuses, and rare ones, are not read here. */
+/* The frame of a packet-in, and the requests in it, ARP (RFC 826) and neighbour discovery (RFC 4861), as
+ * services/src/hosts/frame.rs parses them. Frames that it refuses, and rare ones, are not parsed here. */
 #pragma once
 
 #include "packet_in.h"
@@ -53,7 +53,7 @@ INLINE void read_frame(const u8 *at, u32 bytes, struct frame *frame)
 	}
 }
 
-/* Who has `target`? Or, in an ARP reply, `sender` confirms its presence. */
+/* A request for `target`. In an ARP reply, `sender` confirms its presence instead. */
 struct neighbour {
 	struct address_key target;
 	struct address_key sender;
@@ -77,7 +77,7 @@ INLINE void set_ipv6(struct address_key *key, const u8 *address, u32 vlan)
 	key->zero = 0;
 }
 
-/* Returns whether a host can have it: it is not multicast, loopback or broadcast, and not unspecified. */
+/* Returns whether this can be a host's address: not multicast, loopback, broadcast or unspecified. */
 INLINE int is_host_ipv4(u32 address)
 {
 	return address != 0 && address >> 28 != 0xe && address >> 24 != 127 && address != 0xffffffff;
@@ -111,7 +111,7 @@ INLINE int read_arp(const struct frame *frame, struct neighbour *neighbour)
 	return 1;
 }
 
-/* The sum of a constant, even number of bytes as 16-bit words. */
+/* Returns the sum of a constant, even number of bytes as 16-bit words. */
 INLINE u32 sum_of(const u8 *at, u32 bytes)
 {
 	u32 sum = 0;
@@ -122,7 +122,7 @@ INLINE u32 sum_of(const u8 *at, u32 bytes)
 	return sum;
 }
 
-/* RFC 1071. */
+/* Folds the sum into 16 bits (RFC 1071). */
 INLINE u16 folded(u32 sum)
 {
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -137,7 +137,7 @@ INLINE int is_solicited_node(const u8 *address, const u8 *target)
 	       address[13] == target[13] && get16(address + 14) == get16(target + 14);
 }
 
-/* A solicitation without options, or only with the sender's MAC address. */
+/* Reads a solicitation without options, or with only the sender's MAC address. */
 INLINE int read_solicitation(const struct frame *frame, struct neighbour *neighbour)
 {
 	const u8 *ip = frame->at + frame->payload_at, *icmp = ip + IPV6_BYTES;
@@ -174,7 +174,7 @@ INLINE int read_solicitation(const struct frame *frame, struct neighbour *neighb
 
 /* ---- Answers: services/src/neighbour_proxy/answer.rs ---- */
 
-/* Minimum length of frames, without their check sequence. */
+/* Minimum length of frames without the frame check sequence. */
 #define MIN_FRAME_BYTES 60
 
 #define MAX_ANSWER_BYTES (ETH_BYTES + VLAN_BYTES + IPV6_BYTES + SOLICITATION_BYTES + LINK_LAYER_BYTES)
@@ -186,7 +186,7 @@ INLINE int read_solicitation(const struct frame *frame, struct neighbour *neighb
 static const u8 ALL_NODES[16] = {0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 static const u8 ALL_NODES_MAC[6] = {0x33, 0x33, 0, 0, 0, 1};
 
-/* The Ethernet header, with the tag of the request. Returns its length. */
+/* Writes the Ethernet header, with the tag of the request. Returns its length. */
 INLINE u32 write_ethernet(u8 *to, const u8 *dst, const u8 *src, const struct frame *request)
 {
 	copy6(to, dst);
@@ -220,7 +220,7 @@ INLINE u32 write_arp_reply(u8 *to, const struct frame *request, const u8 *mac)
 	return MIN_FRAME_BYTES;
 }
 
-/* Writes the reply to a solicitation; one that only checks whether the address is free is answered to all. */
+/* Writes the reply to a solicitation. If that only checks whether the address is free, the reply is sent to all hosts. */
 INLINE u32 write_advertisement(u8 *to, const struct frame *request, const u8 *mac, u32 is_router)
 {
 	const u8 *asked = request->at + request->payload_at, *target = asked + IPV6_BYTES + 8;

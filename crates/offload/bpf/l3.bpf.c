@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT
-/* The router `l3` in the kernel: it treats packets of known hosts as apps/src/l3.rs and its frames.rs do, byte by byte. Packets that
- * the switches of a path forward from the second on (OpenFlow 1.3) are answered here once the program has sent the path's entries.
- */
+/* The router `l3` in the kernel. It treats packets of known hosts like apps/src/l3.rs and its frames.rs, byte by byte.
+ * Packets that the switches of a path forward from the second on (OpenFlow 1.3) are answered here once the program has sent
+ * the path's entries. */
 #include "l3.h"
 #include "packet_out.h"
 #include "answering.h"
@@ -22,7 +22,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 /* Shorter frames are padded with zeros. */
 #define MIN_FRAME_BYTES 60
 
-/* An ARP packet up to the sender: Ethernet, IPv4, lengths, operation. */
+/* The fields of an ARP packet up to the sender: Ethernet, IPv4, lengths, operation. */
 #define ARP_ETHERNET_IPV4 0x00010800
 #define ARP_REQUEST 0x06040001
 #define ARP_REPLY 0x06040002
@@ -42,7 +42,7 @@ INLINE void put_mac(u8 *at, u64 mac)
 	put16(at + 4, mac);
 }
 
-/* The sum of an IPv4 header without options, without the checksum in it: as it must be, complemented. */
+/* Returns the sum of an IPv4 header without options, excluding its checksum, which must be the complement of the sum. */
 INLINE u32 sum_header(const u8 *ip)
 {
 	u32 sum = 0;
@@ -55,7 +55,7 @@ INLINE u32 sum_header(const u8 *ip)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* A host's request for a gateway's address. Its information on itself is known already. */
+/* Reads a host's request for a gateway's address. The request's information on the host is known already. */
 INLINE int read_question(struct application *tables, const u8 *frame, u32 bytes, struct reply *reply)
 {
 	u64 dst = get_mac(frame), src = get_mac(frame + 6);
@@ -74,7 +74,7 @@ INLINE int read_question(struct application *tables, const u8 *frame, u32 bytes,
 	return reply->hop && reply->hop->kind == HOP_GATEWAY;
 }
 
-/* A packet that a host sends to a gateway, whole and without options, to be forwarded to a port of this switch. */
+/* Reads a packet that a host sends to a gateway, complete and without options, to be forwarded out of a port of this switch. */
 INLINE int read_packet(struct session *session, const u8 *frame, u32 bytes, struct reply *reply)
 {
 	struct application *tables = &session->application;
@@ -84,7 +84,8 @@ INLINE int read_packet(struct session *session, const u8 *frame, u32 bytes, stru
 
 	if (bytes < IPV4_END || ip[0] != 0x45 || total < IPV4_BYTES || total > bytes - ETH_BYTES)
 		return 0;
-	/* The reserved flag is not forwarded (RFC 791); and the program reports packets without hops left. */
+	/* The program handles packets with the reserved flag, which is not forwarded (RFC 791), and those whose time to live
+	 * ends. */
 	if (ip[6] & 0x80 || ip[8] <= 1 || (u16)~sum_header(ip) != get16(ip + 10))
 		return 0;
 	if (!find_host(tables, gateway | MAC_IS_GATEWAY))
@@ -134,13 +135,13 @@ INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 {
 	struct reply reply;
 
-	/* Another thread may set it at any time: messages read before are still answered. */
+	/* Another thread may set this at any time; messages that were read before are still answered. */
 	if (*(volatile u32 *)&session->application.is_stale || !find_reply(session, message, bytes, &reply))
 		return -1;
 	return MAX_PACKET_OUT_BYTES + frame_bytes(&reply);
 }
 
-/* arp_reply() of frames.rs. */
+/* Like arp_reply() of frames.rs. */
 INLINE void write_arp_reply(u8 *to, const u8 *question, u64 gateway)
 {
 	copy6(to, question + 6);
@@ -154,7 +155,7 @@ INLINE void write_arp_reply(u8 *to, const u8 *question, u64 gateway)
 	copy4(to + 38, question + 28);
 }
 
-/* forwarded() of frames.rs. */
+/* Like forwarded() of frames.rs. */
 INLINE void write_forwarded(u8 *to, const u8 *frame, u32 ip_bytes, const struct next_hop *hop)
 {
 	u32 payload = ip_bytes - IPV4_BYTES;
@@ -180,7 +181,7 @@ INLINE void answer_message(struct answer *answer, const u8 *message, u32 bytes)
 	const u8 *frame;
 	u8 *to;
 
-	/* The facts read before are still valid. */
+	/* The facts that were read before are still valid. */
 	if (!find_reply(session, message, bytes, &reply))
 		return;
 	note_heard(tables, reply.host);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The data of the router in the kernel: facts that the program has stored (L3Fact of apps/src/l3/kernel.rs). src/l3_tables.rs is its equal in
- * Rust, and fills the tables while the program is the owner.
+/* The data of the router in the kernel: facts that the program has stored (L3Fact of apps/src/l3/kernel.rs).
+ * src/l3_tables.rs is its counterpart in Rust, and fills the tables while the program is the owner.
  *
- * Each table consists of buckets of four slots. The program answers for keys that do not fit. All facts are
- * forgotten at once: by another generation, where the program is the owner, or for the moment by `is_stale`, from any thread.
- */
+ * Each table consists of buckets of four slots. The program answers for keys that do not fit. All facts are forgotten
+ * together: permanently by a new generation, while the program is the owner, or temporarily by `is_stale`, which any thread
+ * may set. */
 #pragma once
 
 #include "bytes.h"
@@ -16,7 +16,7 @@
 
 #define PLACES_IN_BUCKET 4
 
-/* Above the 48 bits of a MAC address: the gateways', and hosts that were heard since the program's last check. */
+/* Flags above the 48 bits of a MAC address: a gateway's address, and a host that was heard since the program's last check. */
 #define MAC_IS_GATEWAY (1ULL << 62)
 #define MAC_IS_HEARD (1ULL << 63)
 
@@ -60,12 +60,12 @@ struct application {
 	u32 heard[MAX_HOSTS];  /* the slots of hosts that were heard since the program's last check */
 };
 
-/* The first slot of a key's bucket, before it is masked. */
+/* Returns the first slot of a key's bucket, before it is masked. */
 INLINE u32 bucket_of(u64 key) { return (u32)(key * 0x9e3779b97f4a7c15ULL >> 32) * PLACES_IN_BUCKET; }
 
 INLINE u64 flow_key(u64 src, u64 gateway, u32 dst) { return src << 16 ^ gateway ^ (u64)dst << 20; }
 
-/* Returns the slot of a MAC address, which is a gateway's or a host's; NULL if it is unknown. */
+/* Returns the slot of a gateway's or a host's MAC address; NULL if it is unknown. */
 static __noinline struct host *find_host(struct application *tables, u64 mac)
 {
 	u32 first = bucket_of(mac);
@@ -107,7 +107,7 @@ static __noinline int has_flow(struct application *tables, u64 src, u64 gateway,
 	return 0;
 }
 
-/* Notes that a host was heard, for the program to find. */
+/* Notes that a host was heard. The program reads this later. */
 INLINE void note_heard(struct application *tables, struct host *host)
 {
 	if (host->mac & MAC_IS_HEARD)

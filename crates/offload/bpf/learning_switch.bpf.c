@@ -22,7 +22,7 @@ INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 		return -1;
 	frame = message + packet.data_at;
 	dst = get_mac(frame);
-	/* Packets to groups are flooded, whatever they are. Others may get an entry, which is written only for plain ones. */
+	/* Packets to groups of any kind are flooded. Other packets may get an entry, which is written only for plain ones. */
 	if (!(dst & MULTICAST) && upper_of(frame, packet.data_bytes) == UPPER_NOT_PLAIN)
 		return -1;
 	return MAX_DELETE_BYTES + MAX_FLOW_MOD_BYTES + MAX_PACKET_OUT_BYTES +
@@ -42,7 +42,7 @@ INLINE void forward(struct answer *answer, const struct packet_in *packet, const
 	answer->to += bytes;
 }
 
-/* L2::packet_in of l2.rs. */
+/* Like L2::packet_in of l2.rs. */
 INLINE void answer_packet_in(struct answer *answer, const struct packet_in *packet, const u8 *frame)
 {
 	struct session *session = answer->session;
@@ -81,7 +81,7 @@ INLINE void answer_message(struct answer *answer, const u8 *message, u32 bytes)
 {
 	struct packet_in packet;
 
-	/* The state read before is still valid. */
+	/* The state that was read before is still valid. */
 	if (read_packet_in(message, bytes, answer->session->version, &packet))
 		answer_packet_in(answer, &packet, message + packet.data_at);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The frames by which the program finds links: services/src/discovery/probe.rs. */
+/* The frames with which the program finds links: services/src/discovery/probe.rs. */
 #pragma once
 
 #include "frame.h"
@@ -33,7 +33,7 @@ INLINE int is_expected(const u8 *frame, u32 bytes, const struct expected_probe *
 INLINE int is_digit(u8 byte) { return byte >= '0' && byte <= '9'; }
 INLINE int is_hex_digit(u8 byte) { return is_digit(byte) || (byte >= 'a' && byte <= 'f'); }
 
-/* Returns whether a frame has the form of our probes, whatever its origin. The program checks its authenticator. */
+/* Returns whether a frame has the form of our probes. The program checks its authenticator. */
 INLINE int is_probe(const u8 *frame, u32 bytes)
 {
 	const u8 *tail;

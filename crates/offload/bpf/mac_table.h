@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The port of each host: the table of apps/src/mac_table.rs, entry by entry and decision by decision, except that
- * it has its full size from the start, and that the program alone answers once it is crowded. That file explains how it works and why. */
+/* The port of each host: the table of apps/src/mac_table.rs, entry by entry and decision by decision. In contrast, it has
+ * its full size from the start, and the program alone answers when it is crowded. That file explains how it works and why. */
 #pragma once
 
 #include "bytes.h"
@@ -8,7 +8,7 @@
 /* Maximum number of slots of a table of hosts; a power of two. */
 #define MAX_PLACES 8192
 
-/* Number of token buckets for flooded packets; a power of two. Ports with the same remainder share one. */
+/* Number of token buckets for flooded packets; a power of two. Ports with equal remainders share one. */
 #define FLOOD_BUDGETS 256
 
 /* A slot in the table of hosts: `Entry` of mac_table.rs. */
@@ -18,7 +18,7 @@ struct place {
 	u32 seen;
 };
 
-/* src/places.rs is its equal in Rust. */
+/* src/places.rs is its counterpart in Rust. */
 struct application {
 	u32 max_age_s;
 	u32 place_mask;      /* the number of slots less one */
@@ -72,7 +72,7 @@ INLINE struct place *place_at(struct application *table, u64 place)
 	return &table->places[place & (MAX_PLACES - 1)];
 }
 
-/* Checks all slots that an address may have. */
+/* Checks all slots in which an address may be. */
 static __noinline int search(struct application *table, u64 mac, struct search *result)
 {
 	u64 wish = first_place(mac);
@@ -116,7 +116,7 @@ static __noinline int search(struct application *table, u64 mac, struct search *
 	return 0;
 }
 
-/* Addresses that may have been displaced must be looked up again before slots are short the next time. */
+/* Requires addresses that may have been displaced to be looked up again before slots run short the next time. */
 static __noinline int forget_looks(struct application *table, u64 mac)
 {
 	u64 wish = first_place(mac);
@@ -184,7 +184,7 @@ INLINE int port_of(struct application *table, u64 mac, u32 now_s, u32 *port)
 	return (u64)now_s <= (u64)(place->seen & ~LOOKED_UP) + table->max_age_s;
 }
 
-/* Returns whether a packet from this port to an unknown host may be flooded: TokenBucket::take() of log/src/bucket.rs. */
+/* Returns whether a packet from this port to an unknown host may be flooded. Like TokenBucket::take() of log/src/bucket.rs. */
 INLINE int may_flood(struct application *table, u32 in_port)
 {
 	u64 *full_at = &table->flood_full_at_ns[in_port & (FLOOD_BUDGETS - 1)];
@@ -202,7 +202,7 @@ INLINE int may_flood(struct application *table, u32 in_port)
 	return 1;
 }
 
-/* Returns whether entries may be added: FullTable::has_space() of apps/src/full_table.rs. */
+/* Returns whether entries may be added. Like FullTable::has_space() of apps/src/full_table.rs. */
 INLINE int may_add(struct application *table)
 {
 	return table->full_until_ns == 0 || bpf_ktime_get_ns() >= table->full_until_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The owner of a connection's next input, the kernel or the program: the low two bits of a word that both share. Above
- * them is the number of bytes passed to the program, so that it can hand over only if it has seen them all: one
+/* The owner of a connection's next input, which is the kernel or the program: the low two bits of a word that both share. Above
+ * them is the number of bytes passed to the program, which can hand over only if it has seen all of them: one
  * compare-and-exchange decides. src/owner.rs is the program's side.
  *
  *                begin_turn()                    end_turn(0)
@@ -22,7 +22,7 @@ enum owner {
 #define OWNER_MASK 3
 #define PASSED_SHIFT 2
 
-/* Tries to make the kernel the owner. Returns 0 if the program is: the bytes are then counted as passed. */
+/* Tries to make the kernel the owner. Returns 0 if the program is the owner; the bytes then count as passed. */
 INLINE int begin_turn(u64 *word, u32 bytes)
 {
 #pragma unroll
@@ -34,12 +34,13 @@ INLINE int begin_turn(u64 *word, u32 bytes)
 		if (__sync_val_compare_and_swap(word, owner, next) == owner)
 			return is_kernels;
 	}
-	/* Not reached: the program changes the owner with system calls in between, and becomes the owner when it sees the bytes. */
+	/* Not reached: the program makes system calls between two changes of the owner, and becomes the owner when it sees the
+	 * bytes. */
 	__sync_fetch_and_add(word, (u64)bytes << PASSED_SHIFT);
 	return 0;
 }
 
-/* Ends the kernel's work; the program becomes the owner if bytes are passed to it. */
+/* Ends the kernel's work. The program becomes the owner if bytes are passed to it. */
 INLINE void end_turn(u64 *word, u32 passed_bytes)
 {
 	u64 begun = *(volatile u64 *)word;

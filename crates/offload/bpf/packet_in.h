@@ -10,7 +10,7 @@
 #define OFP_NO_BUFFER 0xffffffffU
 #define HEADER_BYTES 8
 
-/* Packet-ins up to the packet. In 1.3 only those whose match is only `in_port`, as most switches send it. */
+/* Length of packet-ins up to the packet. For 1.3, only if the match consists of `in_port`, as most switches send it. */
 #define OF10_PACKET_IN_BYTES 18
 #define OF13_PACKET_IN_BYTES 42
 
@@ -21,7 +21,7 @@
 #define IPPROTO_ICMPV6 58
 #define IPPROTO_SCTP 132
 
-/* Ports of 1.0 from here on may be reserved. */
+/* The first port of 1.0 that may be reserved. */
 #define OF10_ORDINARY_PORTS 0x8000
 
 struct packet_in {
@@ -32,7 +32,7 @@ struct packet_in {
 	u32 total_bytes;
 };
 
-/* The headers after an IPv4 packet's IPv4 header for a match. */
+/* The headers that follow a packet's IPv4 header, for a match. */
 enum upper {
 	UPPER_NOT_PLAIN,  /* the packet is not an untagged, unfragmented IPv4 packet without options, or cut short */
 	UPPER_PORTS,
@@ -40,8 +40,8 @@ enum upper {
 	UPPER_NOTHING,
 };
 
-/* Reads the message of `bytes` bytes at `message`, of which at least OF13_PACKET_IN_BYTES can be read. Returns 0 if it
- * is none that is answered here. */
+/* Reads the message of `bytes` bytes at `message`, of which at least OF13_PACKET_IN_BYTES can be read. Returns 0 if it is
+ * not a packet-in that is answered here. */
 INLINE int read_packet_in(const u8 *message, u32 bytes, u32 version, struct packet_in *packet)
 {
 	packet->buffer_id = get32(message + 8);
@@ -62,10 +62,10 @@ INLINE int read_packet_in(const u8 *message, u32 bytes, u32 version, struct pack
 	return packet->buffer_id != OFP_NO_BUFFER || packet->data_bytes >= packet->total_bytes;
 }
 
-/* Spanning tree, LLDP and their like end at the first bridge. */
+/* Returns whether this is an address of frames that end at the first bridge, such as spanning tree and LLDP. */
 INLINE int is_link_local(u64 mac) { return mac >> 4 == 0x0180c2000000ULL >> 4; }
 
-/* Returns the kind of the packet; `frame` can be read up to its 50th byte. */
+/* Returns the kind of the packet. At least 50 bytes of `frame` can be read. */
 INLINE enum upper upper_of(const u8 *frame, u32 bytes)
 {
 	u32 payload, total;

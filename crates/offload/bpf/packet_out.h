@@ -21,7 +21,7 @@ TEMPLATE OF13_PACKET_OUT[40] = {
 	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /* output: port, max_len */
 };
 
-/* Writes the part of a packet-out before the packet; the length in its header counts `data_bytes` of packet. */
+/* Writes the part of a packet-out before the packet. The length in its header includes `data_bytes` of packet. */
 INLINE u32 write_packet_out(u8 *to, u32 version, u32 xid, const struct packet_in *packet, u32 port, u32 data_bytes)
 {
 	if (version == OF10) {

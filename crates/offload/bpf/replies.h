@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The messages that the learning switch sends: those of wire/src/exact.rs, and the delete of a host that has moved. Each
- * function writes one and returns its length. */
+/* The messages of the learning switch: those of wire/src/exact.rs, and the delete of a host that has moved. Each function
+ * writes one message and returns its length. */
 #pragma once
 
 #include "packet_out.h"
@@ -38,7 +38,7 @@ TEMPLATE OF13_DELETE[64] = {
 	0, 1,  0, 14,  0x80, 0, 6, 6,  0, 0, 0, 0, 0, 0,  0, 0,                /* match: eth_dst, pad */
 };
 
-/* The start of every flow mod of 1.3. */
+/* The start of each flow mod of 1.3. */
 TEMPLATE OF13_HEAD[118] = {
 	0x04, 14, 0, 0,  0, 0, 0, 0,
 	1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,                       /* cookie: program 1, cookie_mask */
@@ -56,7 +56,7 @@ TEMPLATE OF13_HEAD[118] = {
 	0x80, 0, 12 << 1, 4,  0, 0, 0, 0,                                      /* 110 ipv4_dst */
 };
 
-/* Its end for protocols with ports. */
+/* The end of a flow mod for protocols with ports. */
 TEMPLATE OF13_TAIL_PORTS[42] = {
 	0x80, 0, 0, 2,  0, 0,                                                  /*   0 tcp_src or udp_src */
 	0x80, 0, 0, 2,  0, 0,                                                  /*   6 tcp_dst or udp_dst */
@@ -65,7 +65,7 @@ TEMPLATE OF13_TAIL_PORTS[42] = {
 	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /*  26 output: port, max_len */
 };
 
-/* Its end for ICMP. */
+/* The end of a flow mod for ICMP. */
 TEMPLATE OF13_TAIL_ICMP[34] = {
 	0x80, 0, 19 << 1, 1,  0,                                               /*   0 icmpv4_type */
 	0x80, 0, 20 << 1, 1,  0,                                               /*   5 icmpv4_code */
@@ -73,14 +73,14 @@ TEMPLATE OF13_TAIL_ICMP[34] = {
 	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /*  18 output: port, max_len */
 };
 
-/* Its end without fields above IP. */
+/* The end of a flow mod without fields above IP. */
 TEMPLATE OF13_TAIL[26] = {
 	0, 0,                                                                  /*   0 pad of the match */
 	0, 4,  0, 24,  0, 0, 0, 0,                                             /*   2 apply-actions */
 	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /*  10 output: port, max_len */
 };
 
-/* Deletes the entries towards the host at `mac`. */
+/* Writes a delete of the entries that forward to the host `mac`. */
 INLINE u32 write_delete(u8 *to, u32 version, u32 xid, const u8 *mac)
 {
 	if (version == OF10) {

@@ -8,11 +8,11 @@
  *                                 ▼           ▲
  *                              the socket's queue: input that is not for the ring, in order
  *
- * All or nothing: a piece of input is put into the ring if all of it can be, or passed to the program unchanged. From then on
- * everything is passed, until the program has read all passed input and hands over again (owner.h): so order is kept.
- * An entry of this ring reports that, after all earlier messages.
+ * All or nothing: a piece of input is put into the ring if all of it can be; otherwise it is passed to the program unchanged.
+ * From then on all input is passed, until the program has read all passed input and hands over again (owner.h). So the order is
+ * kept. An entry of this ring reports the change, after all earlier messages.
  *
- * Messages that the program does not read stay in the ring; then the ring is full, input is passed, the socket's queue grows,
+ * Messages that the program does not read stay in the ring. When the ring is full, input is passed, the socket's queue grows,
  * and TCP stops the switch.
  */
 #include "packet_in.h"
@@ -38,7 +38,7 @@ struct {
 	__array(values, struct ring_map);
 } rings SEC(".maps");
 
-/* Of each ring, whether it was too full to report passed input: the program checks for that once the ring is empty. */
+/* For each ring, whether it was too full to report passed input. The program checks this when the ring is empty. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -59,7 +59,7 @@ struct look {
 
 INLINE u8 *input_at(struct session *session, u32 at) { return session->input + (at & (RING_INPUT_ROOM - 1)); }
 
-/* Describes the message. Returns 0 if that cannot be done here. */
+/* Describes the message. Returns 0 if that is not possible here. */
 INLINE int describe(struct session *session, const u8 *message, u32 bytes, struct record *record)
 {
 	struct packet_in packet;
@@ -71,7 +71,7 @@ INLINE int describe(struct session *session, const u8 *message, u32 bytes, struc
 		return 1;
 	if (!read_packet_in(message, bytes, session->version, &packet))
 		return 0;
-	/* 1.3 has other numbers for ports that are reserved. */
+	/* The numbers of reserved ports differ in 1.3. */
 	if (session->version == OF10 && packet.in_port >= OF10_ORDINARY_PORTS)
 		return 0;
 	record->buffer_id = packet.buffer_id;
@@ -139,7 +139,7 @@ INLINE s32 put_messages(struct session *session, u32 records, u32 bytes)
 	return failed ? -1 : 0;
 }
 
-/* Reports to the program that the connection's input is passed to it from now on. */
+/* Reports to the program that the connection's input is passed from now on. */
 INLINE void tell_passed(struct session *session)
 {
 	struct entry head = {.connection = session->connection};
@@ -150,12 +150,13 @@ INLINE void tell_passed(struct session *session)
 	if (!ring || !is_untold || !bpf_ringbuf_output(ring, &head, sizeof(head), 0))
 		return;
 	__sync_fetch_and_or(is_untold, 1);
-	/* The program checks that after it has emptied the ring. It may have done both in between: then there is space now. */
+	/* The program checks the flag after it has emptied the ring. It may have done both in between: then the ring has space
+	 * now. */
 	bpf_ringbuf_output(ring, &head, sizeof(head), 0);
 }
 
-/* Puts the input into the ring, if all of it can be. Returns its end, without the start of a message there,
- * or a negative number if it is passed. */
+/* Puts the input into the ring if all of it can be. Returns the end of its complete messages, or a negative number if it is
+ * passed. */
 INLINE s32 put_input(struct __sk_buff *skb, struct session *session, u32 carried, u32 bytes)
 {
 	struct look look = {.session = session, .end = carried + bytes};
@@ -175,7 +176,7 @@ INLINE s32 put_input(struct __sk_buff *skb, struct session *session, u32 carried
 		session->passed_other++;
 		return -1;
 	}
-	/* A long message has started, or there are too many. */
+	/* A long message has started, or the input has too many messages. */
 	if (look.end - at >= RING_CARRY_BYTES || look.messages == MAX_RECORDS) {
 		session->passed_long++;
 		return -1;

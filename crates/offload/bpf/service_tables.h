@@ -3,18 +3,17 @@
  * (src/services/tables.rs), and each switch's part of its session (src/services/part.rs).
  *
  * The program changes tables at any time. So the treatment of a message is decided once, when it is read, and kept as a
- * verdict until it is carried out.
- */
+ * verdict until it is carried out. */
 #pragma once
 
 #include "bytes.h"
 
-/* Defaults that the program overrides: src/loaded.rs. The program handles items that do not fit. */
+/* Default sizes, which the program overrides in src/loaded.rs. The program handles items that do not fit. */
 #define MAX_HOSTS (1 << 17)
 #define MAX_ADDRESSES (1 << 18)
 #define MAX_PORTS (1 << 16)
 
-/* Maximum length of expected probes. */
+/* Maximum length of an expected probe. */
 #define MAX_PROBE_BYTES 128
 
 /* Maximum number of messages in a piece of input; further ones are passed. A power of two. */
@@ -23,10 +22,10 @@
 /* Space for events; a power of two. */
 #define EVENT_ROOM 65536
 
-/* Maximum length of packet-ins as events; longer ones with news are passed. */
+/* Maximum length of a packet-in as an event. Longer ones with news are passed. */
 #define MAX_EVENT_BYTES 256
 
-/* Length of the first packet of a flow in an event. */
+/* Length of a flow's first packet in an event. */
 #define FLOW_EVENT_BYTES 128
 
 /* The treatment of a message. */
@@ -53,11 +52,11 @@ struct verdict {
 struct application {
 	u64 datapath_id;   /* set by the program before it first hands over */
 
-	/* Counts since the start. The kernel adds, the program reads. */
+	/* Counts since the start. The kernel increases them, and the program reads them. */
 	u64 others;        /* settled messages that are no packet-ins */
 	u64 events_full;   /* input passed since the program had not read its events */
 
-	/* The owner's. The program empties events and forgets verdicts when it becomes the owner. */
+	/* Used by the owner. The program empties events and forgets verdicts when it becomes the owner. */
 	u32 event_bytes;   /* of present events */
 	u32 events_due;    /* of events that verdicts will add */
 	u32 looked_at;     /* messages that have a verdict */
@@ -86,7 +85,7 @@ struct port_key {
 	u32 zero;
 };
 
-/* A host, by its MAC address and its VLAN, 0 if it has none. */
+/* A host, by its MAC address and its VLAN; 0 for no VLAN. */
 struct host_key {
 	u8 mac[6];
 	u16 vlan;
@@ -109,7 +108,7 @@ struct address_owner {
 	u8 zero;
 };
 
-/* Number of a host's packets that were settled, and time of the last. */
+/* Number of a host's settled packets, and the time of the last. */
 struct heard {
 	u64 count;
 	u64 last_ns;
@@ -123,7 +122,7 @@ struct link_probe {
 	u64 settled_ns;  /* of one that has arrived */
 };
 
-/* A probe that confirms a link if it arrives here. */
+/* A probe that confirms a link if it arrives at this port. */
 struct expected_probe {
 	struct link_probe probe;
 	u8 frame[MAX_PROBE_BYTES];
@@ -161,7 +160,7 @@ struct {
 	__type(value, struct port_key);
 } hosts SEC(".maps");
 
-/* Each host has an entry, which the program creates and deletes, and the kernel counts in. */
+/* An entry per host, which the program creates and deletes, and in which the kernel counts. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -178,7 +177,7 @@ struct {
 	__type(value, struct address_owner);
 } addresses SEC(".maps");
 
-/* By the expected port. */
+/* The expected probes, by the port where they should arrive. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -187,13 +186,13 @@ struct {
 	__type(value, struct expected_probe);
 } expected SEC(".maps");
 
-/* One switch, and another to which packets are sent from there. */
+/* A switch, and another switch to which it sends packets. */
 struct pair {
 	u64 at;
 	u64 to;
 };
 
-/* The port by which they leave, if it is common to all shortest paths. */
+/* The port of the first link, if it is common to all shortest paths. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -202,7 +201,7 @@ struct {
 	__type(value, u32);
 } next_hops SEC(".maps");
 
-/* The last ones that arrived, by port. */
+/* The last probes that arrived, by port. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

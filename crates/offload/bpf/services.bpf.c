@@ -7,9 +7,8 @@
  *   answers of hosts to our probes      noted (services/src/hosts)
  *   first packets of flows              forwarded by the next hop; the program installs the path (apps/src/routing.rs)
  *
- * A packet-in that is settled and has news is put into `events`, whole: the control queue. The program receives it before
- * any later passed input.
- */
+ * A packet-in that is settled but has news is put into `events`, whole: the control queue. The program receives it before
+ * input that is passed later. */
 #include "service_tables.h"
 #include "answering.h"
 #include "packet_out.h"
@@ -26,7 +25,7 @@ _Static_assert(sizeof(struct application) + SLACK >= REPLY_ROOM, "nothing is rea
 #define OFPP_CONTROLLER_OF10 0xfffd
 #define OFPP_CONTROLLER_OF13 0xfffffffdU
 
-/* Of an xid: the session's own have 0 there. */
+/* The position of the sender in an xid; it is 0 in the session's own. */
 #define XID_SENDER_SHIFT 24
 
 /* ---- The treatment of a message ---- */
@@ -48,7 +47,7 @@ INLINE void set_host(struct host_key *key, const struct frame *frame)
 	key->vlan = frame->vlan;
 }
 
-/* Returns whether a frame's information on its sender contradicts the tables; `is_new` is set if it has news. */
+/* Returns whether a frame's information on its sender contradicts the tables. Sets `is_new` if it has news. */
 INLINE int is_contradiction(const struct frame *frame, const struct neighbour *neighbour, const struct place *place, u8 *is_new)
 {
 	struct port_key *known;
@@ -66,7 +65,7 @@ INLINE int is_contradiction(const struct frame *frame, const struct neighbour *n
 	return owner && get_mac(owner->mac) != frame->src;
 }
 
-/* A request for an address, or a host's answer to one of our probes. */
+/* Handles a request for an address, or a host's answer to one of our probes. */
 INLINE int look_at_neighbour(const struct frame *frame, const struct neighbour *neighbour, const struct place *place,
 			     struct verdict *verdict)
 {
@@ -107,7 +106,7 @@ INLINE int look_at_lldp(const struct frame *frame, const struct place *place, st
 	return is_probe(frame->at, frame->bytes);
 }
 
-/* Returns the port by which packets leave this switch for a host; 0 if that is not certain. */
+/* Returns the port out of which this switch sends packets for a host; 0 if it is not certain. */
 INLINE u32 port_towards(const struct port_key *host, const struct place *place)
 {
 	struct pair pair = {.at = place->port.datapath_id, .to = host->datapath_id};
@@ -119,7 +118,7 @@ INLINE u32 port_towards(const struct port_key *host, const struct place *place)
 	return port ? *port : 0;
 }
 
-/* A packet from one known host to another, at the sender's port. */
+/* Handles a packet from one known host to another, at the sender's port. */
 INLINE int look_at_flow(const struct frame *frame, const struct place *place, struct verdict *verdict)
 {
 	u64 our_mac = place->settings->our_mac;
@@ -220,7 +219,7 @@ INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 	}
 }
 
-/* ---- Carrying it out ---- */
+/* ---- Carrying out the treatment ---- */
 
 INLINE void count(u32 requests, u32 probes)
 {
@@ -267,7 +266,7 @@ INLINE void note_probe(const struct session *session, u32 in_port)
 	struct link_probe probe;
 
 	count(0, 1);
-	/* The program has removed the link, or expects the next one. */
+	/* The program has removed the link, or expects the next probe. */
 	if (!come)
 		return;
 	probe = come->probe;
@@ -275,7 +274,7 @@ INLINE void note_probe(const struct session *session, u32 in_port)
 	bpf_map_update_elem(&confirmed, &port, &probe, BPF_ANY);
 }
 
-/* Puts a packet-in, or its start, into the events. There is space, as was checked. */
+/* Puts a packet-in, or its start, into the events. The caller has checked that there is space. */
 INLINE void tell(struct session *session, const u8 *message, u32 bytes)
 {
 	struct application *services = &session->application;
@@ -288,12 +287,12 @@ INLINE void tell(struct session *session, const u8 *message, u32 bytes)
 	put16(event + 2, bytes);
 	services->event_bytes = at + bytes;
 	services->events_due -= bytes;
-	/* The program reads them all at once. */
+	/* The program reads all events at once. */
 	if (at == 0)
 		wake_program(session->slot);
 }
 
-/* Switch::forward of controller/src/switch.rs. */
+/* Like Switch::forward of controller/src/switch.rs. */
 INLINE void send_on(struct answer *answer, const struct packet_in *packet, const u8 *data, const struct verdict *verdict)
 {
 	struct session *session = answer->session;
@@ -314,7 +313,7 @@ INLINE void send_on(struct answer *answer, const struct packet_in *packet, const
 	answer->to += bytes;
 }
 
-/* Sends an answer by the ingress port of the request. */
+/* Sends an answer out of the ingress port of the request. */
 INLINE void answer_request(struct answer *answer, const struct frame *frame, u32 in_port, const struct verdict *verdict)
 {
 	struct session *session = answer->session;

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* State of one switch's connection that the kernel and the program share. src/session.rs is its equal in Rust.
+/* State of one switch's connection that the kernel and the program share. src/session.rs is its counterpart in Rust.
  *
- * Only the owner may access the rest: see owner.h. Before this file an application defines `struct application`, its own part.
- * Up to the end of `input` this is identical in all versions, since a program may find a session of an earlier one; a change
- * after it changes LAYOUT in src/session.rs.
- */
+ * Only the owner may access the other fields: see owner.h. An application defines its own part, `struct application`, before
+ * it includes this file. Up to the end of `input` this structure is identical in all versions, because a program may find a
+ * session of an earlier one. A change behind that must change LAYOUT in src/session.rs. */
 #pragma once
 
 #include "owner.h"
 
-/* Maximum length of the start of a message that is kept. */
+/* Maximum length of the kept start of a message. */
 #define CARRY_BYTES 2048
 
-/* Longer input is always passed to the program: it arrives in such pieces when queues are long, and batches are then faster. The
- * program may set a lower limit (`max_input_bytes`). */
+/* Longer input is always passed to the program. Input arrives in such pieces when queues are long, and batches are faster
+ * then. The program may set a lower limit (`max_input_bytes`). */
 #define INPUT_BYTES 16384
 
 /* Space for the input and the kept start before it; a power of two. */
 #define INPUT_ROOM 32768
 
-/* Space for replies on their way; a power of two. */
+/* Space for replies in transit; a power of two. */
 #define REPLY_ROOM 65536
 
-/* Maximum length of a part of a buffer that is read or written as a whole. */
+/* Maximum length of a part of a buffer that is read or written at once. */
 #define SLACK (CARRY_BYTES + 256)
 
-/* The program's sender in an xid: that of the first program. */
+/* The program's sender in an xid, which is that of the first program. */
 #define XID_SENDER (1U << 24)
 #define XID_COUNTER 0xffffffU
 
@@ -38,20 +37,20 @@ struct session {
 	u64 clock_ns;        /* the kernel's monotonic clock when the program's clock was 0 */
 	u32 max_input_bytes; /* longer input is passed */
 
-	/* The owner reads and writes these. */
+	/* Read and written by the owner. */
 	u32 xid;             /* the last one used, without its sender */
 	u32 carried;         /* number of bytes of an incomplete message at the front of `input` */
 	u32 is_fresh;        /* the kernel has answered nothing since it became the owner */
 	u32 is_retired;      /* the program's: a message arrived after which only it can answer correctly, and it stays the owner */
 
-	/* The kernel's alone. */
+	/* Used by the kernel only. */
 	u32 write_seq;       /* the position of the socket's output at the hand-over */
 	u32 unwritten_base;  /* low bits of `reply_bytes` at that time */
 
 	/* Start (low 32 bits) and end of the replies that have not left `replies`. */
 	u64 span;
 
-	/* Counts since the start. The kernel adds, the program reads. */
+	/* Counts since the start. The kernel increases them, and the program reads them. */
 	u64 reply_bytes;
 	u64 replies_sent;
 	u64 answered;        /* packet-ins */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The sessions of all connections, and the search for a socket's. An object has one kind: `struct session`, which is defined
- * before this file is included.
- */
+/* The sessions of all connections, and the search for the session of a socket. An object has sessions of one kind, `struct
+ * session`, which must be defined before this file is included. */
 #pragma once
 
 #include "bytes.h"
 
 #define MAX_SESSIONS 4096
 
-/* The slot of a socket, by its cookie; a connection has two sockets at most. */
+/* The slot of a socket, by its cookie. A connection has at most two sockets. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2 * MAX_SESSIONS);
@@ -32,7 +31,7 @@ struct {
 	__array(values, struct session_map);
 } sessions SEC(".maps");
 
-/* Switches' sockets: their input passes through the object's program. */
+/* The switches' sockets. Their input passes through the object's program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
 	__uint(max_entries, MAX_SESSIONS);
@@ -53,7 +52,7 @@ INLINE struct session *session_of(struct __sk_buff *skb)
 	return map ? bpf_map_lookup_elem(map, &only) : NULL;
 }
 
-/* Returns whether this is the end of the stream, without bytes, which a program must drop; the socket reports the end in any case. If it is
- * passed behind other input, the kernel takes it for a failure to pass: the next write fails with EPIPE, and replies that follow
- * are dropped. */
+/* Returns whether this is the end of the stream, without bytes. A program must drop it; the socket reports the end in any
+ * case. If it were passed behind other input, the kernel would treat it as a failure to pass: the next write would fail with
+ * EPIPE, and later replies would be dropped. */
 INLINE int is_end_of_stream(struct __sk_buff *skb) { return skb->len == 0; }
