@@ -3,8 +3,8 @@
 //! **Why it exists apart.** It handles sockets and bytes, and does not depend on OpenFlow. The holder must outlive all
 //! programs, so it should be small.
 //!
-//! **What.** A [`Holder`] is a process with a Unix socket. A program [`attach`]es to it, passes it its listening sockets and
-//! connections ([`Link`]), and writes a [`Journal`] for each connection, which the holder keeps as well. Other descriptors may
+//! **What.** A [`Holder`] is a process with a Unix socket. A program [`attach`]es to it, passes its listening sockets and
+//! connections to it ([`Link`]), and writes a [`Journal`] for each connection, which the holder keeps as well. Other descriptors may
 //! belong to one connection or to all ([`Link::attach`], [`Link::keep_common`]). When the program has ended, by `kill -9` or
 //! because another one replaces it, the next program receives all of them, and continues each connection at the exact byte
 //! ([`Journal::recover`]). The holder neither reads from the sockets nor writes to them.

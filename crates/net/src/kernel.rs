@@ -58,7 +58,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// Creates the parts at time 0.
+    /// Creates the state at time 0.
     pub fn new(seed: u64) -> Self {
         Self {
             now_ns: 0,

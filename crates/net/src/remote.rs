@@ -64,7 +64,7 @@ impl Remotes {
         })
     }
 
-    /// Starts due connection attempts, and gives up attempts that take too long. For switches that are on.
+    /// Starts due connection attempts, and gives up attempts that take too long. Must be called only for a switch that is on.
     pub fn tick(&mut self, switch: SwitchId, now: Duration) {
         let target = &mut self.remotes[switch.place()].target;
         if target.is_overdue(now) {

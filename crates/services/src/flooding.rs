@@ -30,7 +30,7 @@ const OUTPUTS: usize = 1024;
 pub enum PortRole {
     /// It came up recently and is not classified yet.
     Unclassified,
-    /// None of our switches is behind it.
+    /// No switch of this controller is behind it.
     Host,
     /// Another switch's port, but no link is up: only one direction is known, it flaps, or it was refused.
     Blocked,

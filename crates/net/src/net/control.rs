@@ -151,7 +151,7 @@ impl Net {
         Ok(())
     }
 
-    /// Schedules a switch's attempt to connect, unless no controller was ever started.
+    /// Schedules a switch's attempt to connect, if a controller was ever started.
     pub(super) fn connect_soon(&mut self, switch: SwitchId) {
         if self.control.is_wanted {
             let within = self.config.channel.connect_within;

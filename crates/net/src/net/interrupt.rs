@@ -26,7 +26,7 @@ impl Interrupt {
         is_wanted()
     }
 
-    /// Makes the next event check.
+    /// Makes the network check before the next event.
     pub fn look_soon(&mut self) {
         self.items = LOOK_EVERY;
     }

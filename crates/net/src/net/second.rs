@@ -30,7 +30,7 @@ impl SwitchHandler for Idle {}
 struct Session {
     at_switch: urtica_switch::ConnectionId,
     at_controller: urtica_controller::ConnectionId,
-    /// The start number of the switch at which it was opened.
+    /// The number of the switch's start after which the connection was opened.
     life: u16,
 }
 

@@ -1,4 +1,4 @@
-//! Packets stay in order. Packets that the program answers, or that wait there, leave in their position among those that the
+//! Packets stay in order. Packets that the program answers, or that wait in it, leave in their position among those that the
 //! kernel answers.
 
 use crate::packets::Draw;

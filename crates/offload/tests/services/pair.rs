@@ -162,8 +162,8 @@ fn known(hosts: &Hosts) -> Vec<String> {
     hosts.collect()
 }
 
-/// Returns the messages whose order is certain. It is not for those sent outside of handlers, which pass through a mailbox and
-/// have xid 0.
+/// Returns the messages whose order is certain. That of messages sent outside of handlers is not, because they pass through a
+/// mailbox; their xids are 0.
 fn ordered(bytes: &[u8]) -> Vec<&[u8]> {
     let is_ordered = |message: &&[u8]| message[5..8] != [0; 3];
     messages(bytes).filter(is_ordered).collect()

@@ -64,7 +64,7 @@ pub enum DownReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Its authenticator is wrong: it is forged.
+    /// Its authenticator is invalid: it is forged.
     Authenticator,
     /// It arrived at the port that sent it: a host reflected it, or the link ends in a loop.
     Reflected,

@@ -1,4 +1,4 @@
-//! The provisioner in a controller with threads and sockets, where messages take time.
+//! The provisioner in a controller with threads and sockets, in which messages have a latency.
 
 use crate::support::{FakeSwitch, controller};
 use std::collections::BTreeMap;

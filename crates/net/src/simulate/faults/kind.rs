@@ -41,7 +41,7 @@ pub enum FaultKind {
     ClockJump,
     /// A host moves to another switch while its old port keeps carrier. The host announces itself.
     SilentMove,
-    /// Another switch with the datapath id of one of the network's connects, repeatedly.
+    /// Another switch connects, repeatedly, with the datapath id of one of the network's switches.
     DuplicateId,
     /// A peer connects to the controller that does not speak OpenFlow, or disconnects in the middle of a message.
     MalformedPeer,
@@ -65,7 +65,7 @@ pub enum FaultKind {
     CrowdedPort,
 }
 
-/// The error for an unknown name of a kind of fault.
+/// The error for an unknown kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kind of fault '{name}'; expected one of: {}", names().join(", "))]
 pub struct NoSuchKind {

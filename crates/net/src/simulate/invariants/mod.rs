@@ -1,4 +1,4 @@
-//! The invariants of every run: one file each, all with the same interface.
+//! The invariants of every run, one file each, with one interface.
 
 mod bounded_entries;
 mod bounded_floods;
