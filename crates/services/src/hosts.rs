@@ -1,7 +1,7 @@
 //! Host tracking: the hosts, their ports and their addresses ("endpoint tracking", Shalimov and Ivashchenko, section IV).
 //!
 //! **What.** [`Hosts`] learns from packet-ins, publishes changes ([`HostEvent`]), and finds hosts by MAC, IPv4 and IPv6
-//! address. [docs/services.md](../../../../docs/services.md) describes it for users.
+//! address. [docs/services.md](../../../docs/services.md) describes it for users.
 //!
 //! **Sources.** Only frames that arrive at an edge port are used: if another switch is behind the port ([`Discovery`]), frames
 //! come from hosts elsewhere. Until a port is known to be a link port, invalid locations may be learnt there. They are
