@@ -126,7 +126,7 @@ fn capture(args: CaptureArgs) -> Result<(), Error> {
     recorded.written.map(drop).map_err(failed)
 }
 
-/// The file, or standard output for `-`. A reader of a pipe that has seen enough ends the program.
+/// Creates the file, or returns standard output for `-`. If the reader closes the pipe, the program ends.
 fn create(path: &Path) -> io::Result<Box<dyn Write + Send>> {
     if path.as_os_str() != "-" {
         return Ok(Box::new(UntilUnread(create_private(path)?)));

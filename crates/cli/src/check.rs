@@ -37,7 +37,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
         say(format_args!("{schema:#}"));
         return ExitCode::SUCCESS;
     };
-    // Only warnings and errors, and not the programs' messages at their start.
+    // Log only warnings and errors, not the programs' messages when they start.
     let _ = log_filtered(Some("warn"));
     match check(&sources_of_file(&file)) {
         Ok(effective) if args.dry_run => status::of(dry_run(&file, &effective)),
@@ -54,7 +54,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
     }
 }
 
-/// Returns the settings of a controller that starts with this, or the errors with which it would not start.
+/// Returns the settings of a controller started with these sources, or the errors that would prevent its start.
 pub fn check(sources: &Sources) -> Result<Effective, LoadError> {
     let effective = Effective::load(sources)?;
     if let Some(args) = effective.run_args() {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The socket's file, which is removed at the end, unless another program has put its own there.
+/// The socket's file. It is removed on drop, unless another program has replaced it.
 pub struct ControlSocket {
     file: PathBuf,
     id: Option<(u64, u64)>,
@@ -20,19 +20,19 @@ impl Drop for ControlSocket {
     }
 }
 
-/// Returns the identity of a file, which differs for a replacement.
+/// Returns the identity of a file, which changes if the file is replaced.
 fn id_of(file: &Path) -> Option<(u64, u64)> {
     let metadata = fs::symlink_metadata(file).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Listens at this path, for this user alone. Replaces an existing socket, but no other file.
+/// Listens at this path, for this user only. Replaces an existing socket, but no other file.
 ///
 /// # Errors
 /// The system's error.
 pub fn bind(file: &Path) -> io::Result<(UnixListener, ControlSocket)> {
     remove_socket(file)?;
-    // From its creation, only this user may connect.
+    // Only this user may connect, from the socket's creation on.
     let mask = rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
     let listener = UnixListener::bind(file);
     rustix::process::umask(mask);

@@ -28,7 +28,7 @@ use std::sync::atomic::AtomicBool;
 use throughput::ThroughputArgs;
 use urtica_topology::spec::TopologySpec;
 
-/// Short enough for any terminal.
+/// At most as wide as any terminal.
 const WHAT_NEXT: &str = "
 What to try next:
    urtica net torus,3,3 --apps routing --ping-all

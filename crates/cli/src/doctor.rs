@@ -60,7 +60,7 @@ pub struct DoctorArgs {
 
 /// Runs the checks, and prints the findings. The status is 1 if there is a problem.
 pub fn run(args: &DoctorArgs) -> ExitCode {
-    // Other parts would log, too.
+    // The other parts would write to the log, too.
     let _ = log_filtered(Some("off"));
     let (plan, error) = plan::of(args);
     let configuration = configuration::look(error.as_ref(), args.config.as_deref());

@@ -289,7 +289,8 @@ impl FlowsArgs {
         send_all(&mut client, &messages)
     }
 
-    /// The parsed arguments, each with its text; and a connection, made early only if a port's name is among them.
+    /// Parses the arguments. Returns them with their texts, and a connection, opened early only if an argument has a
+    /// port's name.
     fn parse_all<T>(
         &self,
         target: &Target,
@@ -394,7 +395,7 @@ fn send_all(client: &mut Client, changes: &[(String, Message)]) -> Result<(), Er
 fn show(client: &mut Client, out: &mut dyn Write) -> Result<(), Error> {
     let features = client.request(&Message::FeaturesRequest)?;
     print_frame(&features, out)?;
-    // 1.0 describes its ports in the features reply.
+    // In 1.0, the features reply describes the ports.
     if client.version() == Version::Of13 {
         for frame in client.multipart(MultipartRequestBody::PortDesc)? {
             print_frame(&frame, out)?;
@@ -448,7 +449,7 @@ fn print_all<const N: usize>(
     Ok(())
 }
 
-/// The entries that a text requests: a flow without actions.
+/// Returns a request for the entries that a text describes: a flow without actions.
 fn flow_stats_request(text: &str) -> Result<FlowStatsRequest<'static>, ParseError> {
     let flow = FlowMod::parse(FlowModCommand::Delete, text)?;
     Ok(FlowStatsRequest {

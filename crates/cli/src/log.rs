@@ -40,14 +40,14 @@ pub fn log_filtered(filter: Option<&str>) -> LogFilter {
         .with_env_filter(env_filter(filter))
         .with_target(false)
         .with_writer(std::io::stderr)
-        // An error would be reported on standard error, which has failed: a panic.
+        // An error would be reported on standard error, which has just failed: that would panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_filter_reloading();
     let handle = builder.reload_handle();
     builder.init();
     LogFilter(Box::new(move |filter| {
-        // Fails only without a log.
+        // Fails only if the log no longer exists.
         let _ = handle.reload(filter);
     }))
 }

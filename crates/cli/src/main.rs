@@ -80,13 +80,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Its options are also in a file and the environment, and are read again while it runs.
+    // Its options may also be in a file and the environment, and are read again while it runs.
     if let Some(sources) = config::sources(std::env::args_os().collect()) {
         return run::run(&sources);
     }
     match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
-        // Only its help was requested, and is printed.
+        // `urtica run --help` has been printed.
         Command::Run(_) => ExitCode::SUCCESS,
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(&args),

@@ -42,7 +42,7 @@ Hosts are h1, h2, … with the addresses 10.0.0.1, 10.0.0.2, …";
 /// The time limit for switches to connect.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The time limit for a controller to configure the switches.
+/// The time for a controller to configure the switches.
 const TOLD_WITHIN: Duration = Duration::from_millis(300);
 
 /// The hint if a network has loops and hosts do not reach each other.
@@ -204,11 +204,11 @@ impl ShowArgs {
         self.topology.as_ref().ok_or("no topology was given")
     }
 
-    /// The network, and the controller, if it runs on its own threads, which must live as long.
+    /// Builds the network, and starts the controller if it runs on its own threads; the controller must live as long.
     fn build(&self) -> Result<(Net, Option<Served>), Box<dyn std::error::Error>> {
         let spec = self.topology()?;
         let plan = spec.plan()?;
-        // Wrong names and options are reported before anything is built.
+        // Report wrong names and options before anything is built.
         let (controller, services) = with_services(Controller::new(), &self.apps, &self.options)?;
         let (controller, served) = self.serve(controller, &services)?;
         if let Some(need) = need::check(&spec.to_string(), &plan, self.ping_all)? {
@@ -268,7 +268,7 @@ impl ShowArgs {
         Ok(plan.is_some_and(|plan| has_loops(&plan)).then_some(LOOPS))
     }
 
-    /// Interrupts the network at a signal, and when `--seconds` have passed in real time: an overloaded network is late.
+    /// Interrupts the network at a signal, and when `--seconds` of real time have passed, since an overloaded network is late.
     fn end_in_time(&self, net: &mut Net, signals: &Signals) {
         let signals = signals.clone();
         let follows_the_clock = self.seconds.is_some() && net.follows_the_clock();
@@ -317,7 +317,8 @@ fn has_loops(plan: &Plan) -> bool {
     plan.links.len() >= plan.switches.len()
 }
 
-/// Adds these programs to a controller with fixed keys, so that runs are reproducible; returns the services that they share, too.
+/// Adds these programs to a controller with fixed keys, so that runs are reproducible. Also returns the services that the
+/// programs share.
 fn with_services(
     controller: Controller,
     names: &[String],
@@ -362,7 +363,7 @@ fn tell_pings(net: &Net, report: &PingAllReport) -> Result<(), urtica_net::NetEr
         "{report}, longest {:.3} ms",
         report.rtt_max.as_secs_f64() * 1e3
     ));
-    // Of an interrupted round, many had no time.
+    // In an interrupted round, many pings had no time for a reply.
     let failed = report.failed.iter().filter(|_| !report.is_interrupted);
     for &(from, to) in failed {
         say(format!(

@@ -30,7 +30,7 @@ pub struct NorthboundArgs {
     northbound_static: Option<PathBuf>,
 }
 
-/// An address and a port, or a port of this machine.
+/// Parses an address and a port, or a port of the loopback address.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let port = || {
         text.parse()
@@ -90,7 +90,7 @@ impl NorthboundArgs {
 
     /// Sets the tokens of a running interface to those of these options.
     pub fn set_tokens(&self, handle: &NorthboundHandle) {
-        // Without the option, the interface keeps running until a restart, as it is.
+        // Without the option, the interface keeps running unchanged until a restart.
         if self.northbound.is_none() {
             return;
         }
@@ -100,7 +100,7 @@ impl NorthboundArgs {
         }
     }
 
-    /// Adds the interface, if it is wanted.
+    /// Adds the interface, if requested.
     pub fn add_to(
         &self,
         controller: Controller,
@@ -115,7 +115,7 @@ impl NorthboundArgs {
         Ok((northbound.add_to(controller), Some(handle)))
     }
 
-    /// The interface of these programs, which listens already; `None` if it is not wanted.
+    /// Binds the interface of these programs; `None` if it is not requested.
     pub fn bind(
         &self,
         programs: &[String],
@@ -144,7 +144,7 @@ pub fn set_programs(handle: &NorthboundHandle, names: &[String], services: &Serv
     handle.set_programs(names, discovery, hosts);
 }
 
-/// Warns about programs that only carry out requests, without an interface for requests.
+/// Warns about programs that only execute requests, if there is no interface for requests.
 fn warn_of_missing_interface(programs: &[String]) {
     let asked = programs.iter().find(|name| name.starts_with("rest_"));
     if let Some(name) = asked {

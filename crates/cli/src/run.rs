@@ -215,16 +215,16 @@ fn add_driven(
     })
 }
 
-/// Adds the program with its kernel half, or without one, and logs which in one line.
+/// Adds the program with or without its kernel half, and logs the choice in one line.
 fn add_offloaded(
     controller: Controller,
     args: &RunArgs,
     form: KernelForm,
     mode: Mode,
 ) -> Result<Prepared, Box<dyn std::error::Error>> {
-    // Otherwise, errors in options are found when programs are added.
+    // Check the options first; they are otherwise checked when programs are added.
     add_apps(Controller::new(), args, &args.options)?;
-    // After that, since an earlier program stops for it.
+    // Attach last, since an earlier program stops for it.
     match args.hold.attach()? {
         Some(held) => add_held(controller, args, form, mode, held),
         None => add_later(controller, args, form, mode),
@@ -263,8 +263,8 @@ fn add_held(
     }
 }
 
-/// Adds the program, which answers alone until a thread has loaded its kernel half, after up to seconds on a busy
-/// machine.
+/// Adds the program, which answers alone until a thread has loaded its kernel half; on a busy machine, this may take
+/// seconds.
 fn add_later(
     controller: Controller,
     args: &RunArgs,
@@ -295,13 +295,13 @@ enum OffloadedForm {
 }
 
 impl OffloadedForm {
-    /// The learning switch with its options.
+    /// Creates the learning switch with its options.
     fn l2(program: LearningSwitch, args: &RunArgs, mode: Mode) -> Self {
         let limit = args.options.l2.l2_flood_limit.unwrap_or_default();
         Self::L2(program.mode(mode).flood_limit(limit))
     }
 
-    /// Before anything is loaded.
+    /// Creates the form before anything is loaded.
     fn later(form: KernelForm, args: &RunArgs, mode: Mode) -> Self {
         match form {
             KernelForm::L2 => Self::l2(LearningSwitch::later(), args, mode),
@@ -316,7 +316,7 @@ impl OffloadedForm {
         }
     }
 
-    /// Limits the number of switches, once it is loaded.
+    /// Sets the maximum number of switches of the kernel half.
     fn max_switches(self, count: u32) -> Self {
         match self {
             Self::L2(program) => Self::L2(program.max_switches(count)),
@@ -324,7 +324,7 @@ impl OffloadedForm {
         }
     }
 
-    /// Adds the programs, of which one answers there.
+    /// Adds the programs, one of which answers in the kernel.
     fn add_to(
         self,
         controller: Controller,
@@ -357,7 +357,7 @@ fn say_active(form: KernelForm, mode: Mode, tables: &str) {
     );
 }
 
-/// Logs the reason for the missing kernel half: a warning, if it was requested.
+/// Logs why the kernel half is missing; a warning, if it was requested.
 fn say_inactive(offload: Offload, reason: &Unavailable) {
     match offload {
         Offload::Auto => tracing::info!("{}", inactive(reason)),
@@ -388,7 +388,7 @@ fn inactive(reason: &Unavailable) -> String {
 mod tests {
     use super::*;
 
-    /// `docs/offload.md` has these words.
+    /// `docs/offload.md` quotes this message.
     #[test]
     fn a_build_without_clang_says_why_there_is_no_kernel_half() {
         let reason = Unavailable::NotBuilt("clang cannot be run (No such file or directory)");

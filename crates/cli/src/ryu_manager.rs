@@ -1,4 +1,4 @@
-//! `urtica ryu-manager`: runs Ryu programs, by the Python package urtica-ryu.
+//! `urtica ryu-manager`: runs Ryu programs with the Python package urtica-ryu.
 
 use crate::status;
 use std::env;
@@ -51,7 +51,7 @@ enum Error {
     Package(String),
 }
 
-/// Becomes the interpreter that runs the programs.
+/// Replaces this process by the interpreter that runs the programs.
 pub fn run(args: RyuManagerArgs) -> ExitCode {
     let python = interpreter(args.python, env::var_os("VIRTUAL_ENV"));
     status::of(start(&python, &args.arguments))
@@ -73,7 +73,7 @@ if sys.version_info < (3, 10): sys.exit(3)
 from importlib.util import find_spec
 sys.exit(0 if find_spec('urtica_ryu') and find_spec('urtica') else 4)";
 
-/// Returns why it cannot be started; otherwise does not return.
+/// Replaces this process; returns only if that fails, with the reason.
 fn start(python: &Path, arguments: &[OsString]) -> Result<(), Error> {
     let name = || python.display().to_string();
     let failed = |error| Error::Interpreter(name(), error);

@@ -8,7 +8,7 @@ pub fn say(line: impl Display) {
     say_bare(format_args!("{line}\n"));
 }
 
-/// Writes text without the end of line.
+/// Writes text without a newline.
 pub fn say_bare(text: impl Display) {
     // Other errors, such as a full disk, are ignored here.
     let _ = write!(PipedOutput, "{text}").and_then(|()| PipedOutput.flush());

@@ -1,6 +1,5 @@
-//! A network in this process whose controller serves HTTP: the controller runs as in `urtica run`, on its own threads,
-//! and the network's switches connect to it by a socket. Requests of the page act on the network, between two of its
-//! steps.
+//! A network in this process whose controller serves HTTP. The controller runs on its own threads, as in `urtica run`, and
+//! the network's switches connect to it by a socket. Requests of the page act on the network between two of its steps.
 
 mod network;
 
@@ -14,14 +13,14 @@ use urtica_net::Net;
 use urtica_northbound::{Emulation, EmulationRequests, Northbound};
 use urtica_socket::Address;
 
-/// A controller outside of the network's time. It ends when this is dropped.
+/// A controller outside of the network's time. It stops on drop.
 pub struct Served {
     address: Address,
     requests: EmulationRequests,
     /// The end of the traffic that requests have started, in the network's time.
     traffic_ends: Vec<Duration>,
     _running: Running,
-    /// The path of its socket.
+    /// The folder of its socket.
     _folder: TempDir,
 }
 
@@ -55,7 +54,7 @@ impl Served {
         self.traffic_ends.iter().any(|&end| end > net.now())
     }
 
-    /// Carries out the requests that wait.
+    /// Executes the waiting requests.
     pub fn obey(&mut self, net: &mut Net) {
         self.requests.serve(&mut Network {
             net,

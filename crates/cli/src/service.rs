@@ -6,7 +6,7 @@ use std::{io, thread};
 use urtica_controller::Background;
 use urtica_switch::Remote;
 
-/// For a controller: it is ready now, and from now on alive as long as its background programs run.
+/// Reports that a controller is ready, and from now on that it is alive as long as its background programs run.
 pub fn notify(background: &Background) {
     ready();
     let Some(limit) = sd_notify::watchdog_enabled() else {
@@ -15,15 +15,15 @@ pub fn notify(background: &Background) {
     background.spawn("watchdog", feed_watchdog(background.clone(), limit / 2));
 }
 
-/// Everything is set up: addresses are listened at, ports are open.
+/// Reports that everything is set up: addresses are bound, ports are open.
 pub fn ready() {
     send(NotifyState::Ready);
 }
 
-/// For a switch: it is ready now, and from now on alive as long as it answers.
+/// Reports that a switch is ready, and from now on that it is alive as long as it answers.
 ///
 /// # Errors
-/// The system's, if it has no thread for that.
+/// The system's, if it cannot start a thread for this.
 pub fn notify_of_switch(switch: Remote) -> io::Result<()> {
     ready();
     let Some(limit) = sd_notify::watchdog_enabled() else {

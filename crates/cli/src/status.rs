@@ -1,17 +1,17 @@
-//! The exit status of commands, and a sentence on standard error if they failed.
+//! The exit status of commands, and a message on standard error if they failed.
 
 use crate::say::{complain, end_unread};
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
-/// 0, or 1 and the error.
+/// Returns 0, or prints the error and returns 1.
 pub fn of(result: Result<(), impl Display>) -> ExitCode {
     of_printed(result.map(|()| ExitCode::SUCCESS), |_| None)
 }
 
-/// Like `of`, for a command with output; `of_output` recognises an output error: if the reader has closed the pipe, the
-/// command ends silently.
+/// Like `of`, for a command with output. If the reader has closed the pipe, which `of_output` recognises, the command ends
+/// silently.
 pub fn of_printed<E: Display>(
     result: Result<ExitCode, E>,
     of_output: impl FnOnce(&E) -> Option<&io::Error>,

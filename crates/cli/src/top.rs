@@ -45,7 +45,7 @@ pub struct TopArgs {
     once: bool,
 }
 
-/// Shows it until the user quits.
+/// Shows the controller until the user quits.
 pub fn run(args: TopArgs) -> ExitCode {
     let shown = top(&args).map(|()| ExitCode::SUCCESS);
     status::of_printed(shown, |error| match error {
@@ -67,7 +67,7 @@ enum Error {
 fn top(args: &TopArgs) -> Result<(), Error> {
     let token = args.token.as_ref().map(read_token).transpose()?;
     let client = Client::new(&args.address, token);
-    // Errors are reported before the terminal is used.
+    // Report errors before the terminal is used.
     let first = client.sample()?;
     let interval = Duration::from_secs(args.interval);
     if !args.once && io::stdout().is_terminal() {
@@ -84,7 +84,7 @@ fn read_token(path: &PathBuf) -> Result<String, Error> {
     let text = text.and_then(|text| {
         let lines = text.lines().map(str::trim);
         let mut tokens = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        // In a file of the controller, some tokens are marked as read-only: one is the last word of its line.
+        // A controller's file may have `read-only` before a token, which is the last word of its line.
         let first = tokens
             .next()
             .and_then(|line| line.split_whitespace().next_back());

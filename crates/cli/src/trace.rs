@@ -85,7 +85,7 @@ fn differing(plain: &Outcome, compiled: &Outcome) -> String {
     )
 }
 
-/// Prints the way of the packet; the exit status is 1 if it could not be determined.
+/// Prints the packet's path; the exit status is 1 if it could not be determined.
 pub fn run(args: TraceArgs) -> ExitCode {
     let done = args.execute(&mut io::stdout().lock());
     status::of_printed(done.map(|()| ExitCode::SUCCESS), |error| match error {
@@ -98,7 +98,7 @@ impl TraceArgs {
     fn execute(&self, out: &mut dyn Write) -> Result<(), Error> {
         let loader = self.loader()?;
         let packet = match self.packet()? {
-            // The switch does this for entries of 1.0.
+            // The switch hides a fragment's ports for entries of 1.0; so does this.
             fragment if loader.is_of10() && is_fragment(fragment.frame()) => {
                 fragment.as_fragment_of10()
             }
@@ -114,7 +114,7 @@ impl TraceArgs {
         for line in &teller.lines {
             writeln!(out, "{line}")?;
         }
-        // Without lines, the port is down or does not receive: neither form sees the packet.
+        // Without steps, the port is down or does not receive: neither form sees the packet.
         compare(
             teller.outcome,
             compiled.filter(|_| !teller.lines.is_empty()),
@@ -158,7 +158,7 @@ impl TraceArgs {
     }
 }
 
-/// A packet with these bytes, and metadata from the fields.
+/// Creates a packet of these bytes, with metadata from the fields.
 fn with_pipeline_fields(frame: &[u8], fields: &Match) -> Packet {
     let get = |field| fields.get(field).map_or(0, |(value, _)| value);
     let in_port = fields

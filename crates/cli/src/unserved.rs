@@ -3,7 +3,7 @@
 use urtica_net::Net;
 use urtica_socket::Address;
 
-/// No controller is outside of the network's time.
+/// Has no values: without the interface, no controller runs outside of the network's time.
 pub enum Served {}
 
 impl Served {

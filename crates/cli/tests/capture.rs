@@ -1,5 +1,5 @@
-//! `urtica capture` and `urtica replay` between the other commands: `urtica decode` reads the recording, and a
-//! controller that receives it again sends the same messages again.
+//! Tests of `urtica capture` and `urtica replay` with the other commands: `urtica decode` reads the recording, and a
+//! controller that receives a replay sends the recorded messages again.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ fn urtica(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command to its end; returns its success and its output.
+/// Runs a command to its end; returns whether it succeeded, and its output.
 fn said(arguments: &[&str]) -> (bool, String) {
     let Output {
         status,
@@ -32,7 +32,7 @@ fn said(arguments: &[&str]) -> (bool, String) {
 struct Daemon {
     child: Child,
     stderr: BufReader<ChildStderr>,
-    /// Its listening address, in the form that clients connect to.
+    /// Its address, in the form that clients connect to.
     address: String,
 }
 
@@ -70,7 +70,7 @@ impl Daemon {
         Self::start(&[&["capture", "-w", file][..], &listen].concat())
     }
 
-    /// Ends it as Ctrl-C does; returns its output.
+    /// Ends it like Ctrl-C; returns its output.
     fn interrupt(mut self) -> String {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
         let mut said = String::new();
@@ -143,7 +143,7 @@ fn recordings_are_decoded_and_replayed() {
     }
 }
 
-/// A hub answers no packet-in with a flow mod.
+/// A hub's controller answers no packet-in with a flow mod, so the comparison fails.
 fn another_controller_is_told_apart(file: &str) {
     let hub = Daemon::controller("hub");
     let (went_well, told) = said(&["replay", file, &hub.address, "--as-test", "--timeout", "1"]);
@@ -163,7 +163,7 @@ fn recordings_are_written_to_a_pipe_while_recording() {
     let capture = capture.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = capture.spawn().expect("urtica starts");
     let mut out = child.stdout.take().expect("it is piped");
-    // The headers, of a section and an interface, are written at once.
+    // The headers of a section and of an interface are written at once.
     let mut head = [0; 4];
     out.read_exact(&mut head).expect("read");
     assert_eq!(head, [0x0a, 0x0d, 0x0d, 0x0a]);

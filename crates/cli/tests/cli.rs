@@ -17,7 +17,7 @@ fn urtica(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the message on standard error of a command that must fail.
+/// Runs a command that must fail; returns its message on standard error.
 fn refusal(arguments: &[&str]) -> String {
     let Output {
         status,
@@ -32,7 +32,7 @@ fn refusal(arguments: &[&str]) -> String {
     String::from_utf8(stderr).unwrap()
 }
 
-/// A controller that listens at a port of the system's choice.
+/// A controller that listens on a port chosen by the system.
 struct Running {
     child: Child,
     stderr: BufReader<ChildStderr>,
@@ -44,7 +44,7 @@ impl Running {
         Self::start_programs("l2").0
     }
 
-    /// Starts it with these programs. Also returns its log up to the start of listening.
+    /// Starts the controller with these programs. Also returns its log up to the start of listening.
     fn start_programs(programs: &str) -> (Self, String) {
         Self::start_with(programs, &[])
     }
@@ -99,7 +99,7 @@ impl Running {
         (running, said)
     }
 
-    /// Reads until the log contains this.
+    /// Reads the log until it contains this text.
     fn read_until(&mut self, text: &str, said: &mut String) {
         while !said.contains(text) {
             let read = self.stderr.read_line(said).unwrap();
@@ -107,7 +107,7 @@ impl Running {
         }
     }
 
-    /// Ends it by a signal; returns the rest of its log.
+    /// Ends the controller by a signal; returns the rest of its log.
     fn end_by(mut self, signal: Signal) -> String {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
         let mut said = String::new();
@@ -135,7 +135,7 @@ fn signals_end_the_controller_in_order() {
             said.contains("connections=1"),
             "what it did is told: {said}"
         );
-        // A switch is notified by the end of its connection.
+        // The switch notices by the end of its connection.
         switch.read_to_end(&mut Vec::new()).unwrap();
     }
 }
@@ -215,7 +215,7 @@ fn logs_whether_the_kernel_half_is_active() {
     let (running, said) = Running::start_with("discovery,l2", &["--offload", "ring"]);
     assert_eq!(said.matches("rings are").count(), 1, "{said}");
     running.end_by(Signal::INT);
-    // By default no program has a kernel half, and programs other than these never have one: no line reports it.
+    // By default no program has a kernel half, and programs other than these never have one; the log mentions none.
     for (programs, options) in [
         ("l2", &[][..]),
         ("l2", &["--offload", "none"]),
@@ -430,7 +430,7 @@ fn invalid_flows_are_refused_with_the_expected_input() {
     }
 }
 
-/// Ends like other tools when their pipe is closed, as in `| head`, without a message.
+/// Like other tools, commands end without a message when their pipe is closed, as in `| head`.
 #[test]
 fn a_closed_pipe_ends_every_command_silently() {
     let folder = tempfile::tempdir().unwrap();
@@ -541,7 +541,7 @@ fn unexplainable_input_is_refused_with_a_message() {
     }
 }
 
-/// A capture of a barrier request of 1.3 to port 6653.
+/// Returns a capture of a 1.3 barrier request to port 6653.
 fn capture() -> Vec<u8> {
     let ip = "450000300001000040060000 0a000001 0a000002";
     let tcp = "a8ca 19fd 00000064 00000001 5018ffff00000000";

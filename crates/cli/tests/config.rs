@@ -1,4 +1,4 @@
-//! The configuration file of `urtica run`: checks, precedence, and changes while it runs.
+//! Tests of the configuration file of `urtica run`: checks, precedence, and changes while the controller runs.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -174,7 +174,7 @@ const REFUSED: [(&str, &str, &str); 8] = [
     ),
 ];
 
-/// The folder of one of these files.
+/// Creates a folder with one of these files.
 fn folder_with(settings: &str) -> Folder {
     let folder = Folder::new("");
     folder.write("tokens", "0123456789abcdef\n");
@@ -303,7 +303,7 @@ impl Running {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Waits until the log has this; returns the log.
+    /// Waits until the log contains this text; returns the log.
     fn wait_for(&mut self, text: &str) -> String {
         let start = Instant::now();
         loop {
@@ -320,7 +320,7 @@ impl Running {
         }
     }
 
-    /// Makes it reload its file, and waits until the log contains this.
+    /// Makes the controller reload its file, and waits until the log contains this text.
     fn reload(&mut self, text: &str) -> String {
         let before = self.log().len();
         let pid = rustix::process::Pid::from_child(&self.child);
@@ -345,7 +345,7 @@ impl Running {
         address.lines().next().unwrap().trim().to_owned()
     }
 
-    /// Returns the port that it listens on, which the system chose.
+    /// Returns the port that it listens on, chosen by the system.
     fn port(&self) -> u16 {
         let log = self.log();
         let (_, rest) = log
@@ -394,7 +394,7 @@ fn the_northbound_interface_follows_the_configuration() {
     let programs = (OLD, "/api/v1/programs");
     assert_eq!(list(programs.0, programs.1).1, "[\"discovery\",\"hub\"]");
 
-    // At first hosts are tracked, then no longer.
+    // Hosts are tracked at first, and no longer after the change.
     let shows = |name: &str| list(OLD, "/metrics").1.contains(&format!("urtica_{name} "));
     assert!(!shows("hosts") && shows("directed_links"));
     configure("\"hosts\", \"hub\"", "tokens");
@@ -405,7 +405,7 @@ fn the_northbound_interface_follows_the_configuration() {
     running.reload("reloaded the configuration");
     assert!(!shows("hosts") && !shows("directed_links"));
 
-    // The file has other tokens, and then another file is named.
+    // Change the file's tokens, then name another file.
     secret("tokens", NEW);
     assert_eq!(list(OLD, "/api/v1/programs").0, "200");
     running.reload("reloaded the configuration");
@@ -437,7 +437,7 @@ fn tokens_are_reloaded_without_a_configuration_file() {
     assert_eq!(get(&address, NEW, "/api/v1/programs").0, "200");
 }
 
-/// A 1.0 switch without ports that has joined.
+/// Returns a 1.0 switch without ports that has joined.
 fn join(port: u16) -> TcpStream {
     let mut switch = TcpStream::connect(("127.0.0.1", port)).unwrap();
     switch.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -493,13 +493,13 @@ fn sighup_applies_what_differs_and_connections_stay() {
     }
     assert!(is_served(&mut switch));
 
-    // Faults change nothing.
+    // An invalid file changes nothing.
     folder.write("urtica.toml", "programs = [\"hubb\"]\nshard = 1\n");
     let log = running.reload("urtica.toml:2:1");
     assert!(log.contains("keeping the old configuration"), "{log}");
     assert!(log.contains("did you mean 'hub'?"), "{log}");
 
-    // Settings that cannot change are reported, and the others are applied.
+    // The log reports settings that cannot change; the others are applied.
     let moved = with_programs("\"hosts\", \"hub\"").replace("shards = 1", "shards = 3");
     folder.write("urtica.toml", &format!("log = \"debug\"\n{moved}"));
     let log = running.reload("reloaded the configuration");
@@ -621,7 +621,7 @@ fn a_dry_run_lists_changes_and_makes_none() {
     let told = dry_run(&folder.configuration()).unwrap();
     assert_eq!(told, "no flow entry would change\n");
 
-    // Removed programs are listed, too.
+    // The output also lists removed programs.
     folder.write("urtica.toml", &with("\"discovery\", \"hub\""));
     running.reload("discovery is added");
     folder.write("next.toml", &with("\"hub\""));

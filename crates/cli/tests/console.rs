@@ -1,4 +1,4 @@
-//! Compares the program's output with the guides: commands that need no switch are run again.
+//! Compares the program's output with the guides, by running again the commands that need no switch.
 //!
 //! With `BLESS=1` in the environment the guides are updated instead.
 
@@ -15,7 +15,7 @@ const GUIDES: [(&str, &[&str]); 3] = [
     (FULL, &["$ urtica switch --explain-code"]),
 ];
 
-/// The chapter, and the listing that it cites.
+/// The chapter that cites the listing.
 const CHAPTER: &str = "docs/compiler.md";
 const FULL: &str = "docs/compiler-code.md";
 
@@ -29,7 +29,7 @@ fn guide(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).expect(name)
 }
 
-/// The words of a command line, of which some may be in quotes.
+/// Splits a command line into words, some of which may be in quotes.
 fn words(command: &str) -> Vec<String> {
     let command = command.replace("\\\n", " ");
     let parts = command.split('\'').enumerate();
@@ -62,7 +62,7 @@ fn split_block(block: &str) -> (&str, &str) {
     block.split_at(end.map_or(block.len(), |(end, _)| end))
 }
 
-/// Returns a guide with the current output of its commands. Listings stay unchanged on machines without machine code.
+/// Returns a guide with the current output of its commands. Keeps listings on machines without machine code.
 fn renewed(guide: &str, commands: &[&str]) -> String {
     let parts = guide.split(FENCE).enumerate().map(|(index, part)| {
         let Some(block) = part.strip_prefix("console\n").filter(|_| index % 2 == 1) else {
@@ -105,7 +105,7 @@ fn commands_print_what_the_guides_show() {
     assert_cited_code_is_in_the_listing();
 }
 
-/// Code in the chapter is cited from the listing, which is renewed first.
+/// Checks that the listing, which has been renewed before, contains the code in the chapter.
 fn assert_cited_code_is_in_the_listing() {
     let (chapter, full) = (guide(CHAPTER), guide(FULL));
     let cited = chapter

@@ -1,4 +1,4 @@
-//! `urtica demo`, the README's first command: in lines of text, and on a terminal; and `urtica demo throughput`, in short.
+//! Tests of `urtica demo`, the README's first command, in lines of text and on a terminal; and a short `urtica demo throughput`.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn urtica(arguments: &[&str]) -> Output {
     urtica.output().unwrap()
 }
 
-/// Returns the output without waiting, of a run that must succeed.
+/// Runs to the end without waiting, which must succeed; returns the output.
 fn told(arguments: &[&str]) -> String {
     let output = urtica(&[&["--simulated"], arguments].concat());
     let told = String::from_utf8(output.stdout).unwrap();
@@ -34,7 +34,7 @@ fn told(arguments: &[&str]) -> String {
     told
 }
 
-/// The number before some words.
+/// Returns the number before some words.
 fn number_before(told: &str, words: &str) -> f64 {
     let (before, _) = told
         .split_once(words)
@@ -137,7 +137,7 @@ fn the_readme_shows_the_real_output() {
     let (shown, _) = shown.split_once("```").unwrap();
     let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "#");
     let told = without_figures(&told(&[]));
-    // The busiest link, and so the path of packets, may change one day.
+    // The busiest link, and so the path of packets, may change with the program.
     let is_fixed = |line: &&str| *line != "…" && !line.contains("went by");
     for line in shown.lines().filter(is_fixed) {
         let start = line.trim_end_matches('…');
@@ -167,7 +167,7 @@ fn live(keys: &[u8]) -> Option<(String, Option<i32>)> {
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let (mut shown, mut block) = (Vec::new(), [0; 4096]);
-    // Keys are pressed once the view is shown. Blanks are not rewritten, so a single word is searched for.
+    // Press keys once the view is shown. Blanks are not redrawn, so search for a single word.
     while !String::from_utf8_lossy(&shown).contains("network") {
         let count = stdout.read(&mut block).unwrap();
         assert!(count > 0, "{}", String::from_utf8_lossy(&shown));

@@ -71,7 +71,7 @@ fn bash_accepts_its_completions() {
     let complete = format!(
         "{script}\nCOMP_WORDS=(urtica sw)\nCOMP_CWORD=1\n_urtica urtica sw urtica\necho \"${{COMPREPLY[@]}}\""
     );
-    // By standard input: the script is longer than an argument may be.
+    // Passed by standard input, since the script is longer than an argument may be.
     let mut bash = Command::new("bash")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -222,7 +222,7 @@ fn features(script: &str) -> Vec<&str> {
 fn packages_have_the_page() {
     let package = read("tools/debian-package");
     assert!(features(&package).contains(&"web"));
-    // What the build carries is built before.
+    // Artefacts that the build embeds are built before it.
     let page = package.find("\n        tools/web ").unwrap();
     assert!(page < package.find(" --features ").unwrap());
     let makefile = read("Makefile");
@@ -231,7 +231,7 @@ fn packages_have_the_page() {
     assert!(read("tools/package-test").contains("page: yes"));
 }
 
-/// Returns the container's file with continuation lines joined.
+/// Returns the container's file, with continuation lines joined.
 fn container_file() -> String {
     read("packaging/container/Containerfile").replace("\\\n", "")
 }
@@ -242,7 +242,7 @@ fn instruction<'a>(file: &'a str, name: &str) -> &'a str {
     lines.next().unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// The words of an instruction in its JSON form.
+/// Returns the words of an instruction in JSON form.
 fn words(text: &str) -> Vec<String> {
     serde_json::from_str(text.trim()).unwrap()
 }
@@ -311,12 +311,12 @@ fn the_container_is_made_of_the_packages_files() {
     assert!(steps.contains(&format!("{to}urtica_*.deb")));
     let checked = Command::new("sh").args(["-n", "-c", steps]).status();
     assert!(checked.unwrap().success(), "the shell takes the steps");
-    // The user may write in the folder of the packaged configuration's socket.
+    // The user may write to the folder of the socket in the packaged configuration.
     assert!(read("packaging/debian/urtica.toml").contains("\"/run/urtica/control\""));
     assert!(steps.contains("--owner=urtica --group=urtica /run/urtica"));
 }
 
-/// Everything else is built, and the program says what is missing, and serves switches.
+/// The build has everything else: the program reports the missing part, and serves switches.
 #[test]
 #[ignore = "takes long: make nightly"]
 fn a_build_without_clang_runs_without_a_kernel_half() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Writes an interpreter whose check ends with `status`; run otherwise, it prints its arguments.
+/// Writes an interpreter whose check ends with `status`; other runs print its arguments.
 fn interpreter(folder: &Path, status: i32) -> PathBuf {
     let file = folder.join("python3");
     let script = format!("#!/bin/sh\nif [ \"$1\" = -c ]; then exit {status}; fi\necho \"$@\"\n");

@@ -1,4 +1,4 @@
-//! `urtica switch` while it runs: its control socket. The ports are capture files, so that no root is needed.
+//! Tests of a running `urtica switch` through its control socket. The ports are capture files, so that no root is needed.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ fn urtica(arguments: &[&str]) -> Command {
     command
 }
 
-/// A running switch with a control socket, a port that records, and an address at which controllers may connect.
+/// A running switch with a control socket, a recording port, and an address at which controllers may connect.
 struct Switch {
     child: Child,
     log: BufReader<ChildStderr>,
@@ -25,7 +25,7 @@ struct Switch {
 }
 
 impl Switch {
-    /// Starts it in this folder with these further options, and waits until it switches.
+    /// Starts the switch in this folder with further options, and waits until it forwards.
     fn start(folder: &Path, options: &[&str]) -> Self {
         let mut child = Self::command(folder, options).spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
@@ -71,7 +71,7 @@ impl Switch {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The items of an answer.
+    /// Returns the items of an answer.
     fn items(&self, arguments: &[&str]) -> Vec<Value> {
         let told = self.told(&[&["--json"], arguments].concat());
         let lines = told.lines();
@@ -80,7 +80,7 @@ impl Switch {
             .collect()
     }
 
-    /// The sentence with which a command is refused.
+    /// Returns the error message of a refused command.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.ctl(arguments);
         assert!(!output.status.success(), "{arguments:?} was accepted");
@@ -304,7 +304,7 @@ fn impossible_commands_are_refused_with_a_message() {
 /// Sends a request to the socket, and returns the answer up to the end of the connection.
 fn conversation(socket: &Path, request: &[u8]) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
-    // The switch may hang up before it has read all.
+    // The switch may close the connection before it has read the whole request.
     let _ = stream.write_all(request);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
@@ -344,7 +344,7 @@ fn malformed_requests_get_a_message_and_silent_clients_delay_no_others() {
 fn the_socket_is_private_and_removed_with_the_switch() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("ctl");
-    // The socket of a killed switch.
+    // Like the socket of a killed switch.
     drop(UnixListener::bind(&socket).unwrap());
     let switch = Switch::start(folder.path(), &[]);
     let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
@@ -420,7 +420,7 @@ fn a_restart_keeps_entries_groups_and_meters() {
         switch.told(&["add-port", "pcap:,two.pcap"]),
         "port 2 added\n"
     );
-    // After the restart it names a port that is not there.
+    // After the restart, the entry names a port that does not exist.
     switch.flows(&["add", "unix:of.sock", "priority=6,actions=output:2"]);
     let before = entries(&switch);
     assert_eq!(before.len(), 2);
@@ -478,7 +478,7 @@ fn a_restart_keeps_queues_set_at_run_time() {
     assert_eq!(ids(&switch), [2]);
 }
 
-/// Waits until a journal has changes: one without any has 40 bytes.
+/// Waits until a journal contains changes: an empty one has 40 bytes.
 fn wait_for_journal(folder: &Path) {
     let journal = folder.join("state.journal");
     let start = std::time::Instant::now();
@@ -506,7 +506,7 @@ fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
     assert!(!journal.exists(), "the whole file has all");
 }
 
-/// The client waits for the reply to its barrier, and the kill follows at once.
+/// The kill follows right after the reply to the client's barrier.
 #[test]
 fn confirmed_entries_outlive_a_kill() {
     let folder = tempfile::tempdir().unwrap();
@@ -547,7 +547,7 @@ fn an_unusable_state_file_prevents_the_start() {
     }
 }
 
-/// The body of the page at this address, and its first line.
+/// Returns the body of the page at this address, and the first line of the response.
 #[cfg(feature = "northbound")]
 fn scrape(address: &str, path: &str) -> (String, String) {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
@@ -598,7 +598,7 @@ fn a_switch_has_metrics() {
     assert!(switch.stop(Signal::TERM).success());
 }
 
-/// A switch with entries of OpenFlow 1.0 sees ports 0 in all fragments, and so does a trace of it.
+/// Entries of OpenFlow 1.0 see ports of 0 in all fragments, in the switch and in a trace.
 #[test]
 fn a_trace_over_1_0_sees_no_ports_in_fragments() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `urtica top` against a controller that runs.
+//! Tests of `urtica top` with a running controller.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,7 +10,7 @@ fn urtica(arguments: &[&str]) -> Command {
     command
 }
 
-/// A controller, which ends with the test.
+/// A controller, killed on drop.
 struct Controller {
     child: Child,
     /// The port that switches connect to.
@@ -49,7 +49,7 @@ impl Controller {
             openflow = openflow.or(after("ptcp:"));
             http = http.or(after("address=127.0.0.1:"));
         }
-        // The rest of its log is discarded, as it must not fill the pipe.
+        // Read and discard the rest of the log, so that it does not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             child,

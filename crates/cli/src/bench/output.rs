@@ -79,7 +79,7 @@ impl ResultFile {
 impl Drop for ResultFile {
     fn drop(&mut self) {
         if self.is_empty_and_ours {
-            // That an empty file stays is no harm.
+            // An empty file left behind does no harm.
             let _ = fs::remove_file(&self.path);
         }
     }

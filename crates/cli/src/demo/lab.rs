@@ -228,7 +228,7 @@ impl Lab {
     pub fn busiest_spare(&self) -> Option<usize> {
         let rate = |link: usize| self.figures().links_per_s.get(link).copied();
         let spare = (0..self.links.len()).filter(|&link| self.is_spare(link));
-        // The first of the busiest links.
+        // Of several equally busy links, the first.
         spare.rev().max_by_key(|&link| rate(link))
     }
 

@@ -50,7 +50,7 @@ pub fn run(lab: &mut Lab, spec: &TopologySpec, stop: &AtomicBool) -> Result<bool
     Ok(show.story.all_is_well())
 }
 
-/// Restores the terminal, however this ends; after a panic, `ratatui`'s hook has done so.
+/// Restores the terminal on drop; after a panic, `ratatui`'s hook has already done so.
 struct Restored;
 
 impl Drop for Restored {

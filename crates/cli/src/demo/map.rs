@@ -74,7 +74,7 @@ fn middle(index: usize, count: usize) -> f64 {
     (index as f64 + 0.5) / count.max(1) as f64
 }
 
-/// Column by column.
+/// Arranges switches in a grid, column by column.
 fn grid(count: usize, rows: usize) -> Vec<Place> {
     let columns = count.div_ceil(rows.max(1));
     let places = (0..count).map(|index| Place {
@@ -128,7 +128,7 @@ fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<Place> {
     places.collect()
 }
 
-/// Core above aggregation above edge switches, in the order of the plan: first the core, then pod by pod.
+/// Arranges core above aggregation above edge switches. The plan lists the core first, then pod by pod.
 fn fat_tree(k: usize) -> Vec<Place> {
     let half = k / 2;
     let levels = rows(&[half * half, k * half, k * half]);
@@ -141,7 +141,7 @@ fn fat_tree(k: usize) -> Vec<Place> {
     core.iter().chain(pods).copied().collect()
 }
 
-/// The first switch on top, and on clockwise.
+/// Arranges switches clockwise on a circle, with the first on top.
 fn circle(count: usize) -> Vec<Place> {
     if count == 1 {
         return rows(&[1]);
@@ -150,7 +150,7 @@ fn circle(count: usize) -> Vec<Place> {
         let angle = TAU * index as f64 / count as f64;
         Place {
             x: 0.5 + 0.42 * angle.sin(),
-            // The hosts' names are below.
+            // Leaves space for the hosts' names below.
             y: 0.47 - 0.4 * angle.cos(),
         }
     });
@@ -179,7 +179,7 @@ fn distance(place: Place, from: Place, to: Place) -> f64 {
     (place.x - from.x - along * dx).hypot(place.y - from.y - along * dy)
 }
 
-/// Perpendicular: up from a horizontal line, right from a vertical one.
+/// Returns an arc that deviates at right angles: up from a horizontal line, right from a vertical one.
 fn arc(from: Place, to: Place) -> Vec<Place> {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx.hypot(dy).max(f64::MIN_POSITIVE);

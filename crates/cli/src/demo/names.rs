@@ -1,4 +1,4 @@
-//! Descriptions of the controller's events: it knows switches and hosts by address, users by name.
+//! Descriptions of the controller's events: it knows switches and hosts by address, users know them by name.
 
 use std::collections::BTreeMap;
 use urtica_services::{DiscoveryEvent, DownReason, HostEvent};
@@ -10,7 +10,7 @@ use urtica_wire::{DatapathId, MacAddr};
 pub struct Names {
     switches: BTreeMap<DatapathId, String>,
     hosts: BTreeMap<MacAddr, String>,
-    /// By their ends, in the plan's order.
+    /// The names of links by their ends, in the plan's order.
     links: BTreeMap<[PortId; 2], String>,
 }
 

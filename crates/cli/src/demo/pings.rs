@@ -1,4 +1,4 @@
-//! Each host pings each other, one pair at a time, so that it can be watched.
+//! A round of pings between all hosts, one pair at a time, so that users can watch it.
 
 use super::meter::{Pair, percentile};
 use std::time::Duration;
@@ -73,13 +73,13 @@ impl PingRound {
         self.is_complete() || now >= self.begun_at + SPREAD + ANSWERED_WITHIN
     }
 
-    /// Each pair that has been pinged, and whether it has answered.
+    /// Returns each pair that has been pinged, and whether a reply has arrived.
     pub fn results(&self) -> impl Iterator<Item = (Pair, bool)> + '_ {
         let pings = self.pairs.iter().zip(&self.pings);
         pings.map(|(&pair, (_, round_trip))| (pair, round_trip.is_some()))
     }
 
-    /// The median round-trip time of the pairs neither of which had pinged the other before in this round.
+    /// Returns the median round-trip time of pairs that had not exchanged a ping before in this round.
     pub fn median_of_first(&self) -> Option<Duration> {
         self.median(|(from, to)| from < to)
     }

@@ -82,7 +82,7 @@ impl Story {
         }
     }
 
-    /// Shown before anything happens.
+    /// Returns the lines to show before the first scene.
     pub fn opening(&self, lab: &Lab, spec: &TopologySpec) -> Vec<Line> {
         let plan = lab.plan();
         let network = format!(
@@ -129,7 +129,7 @@ impl Story {
         }
     }
 
-    /// The result, once the scene is over.
+    /// Returns the result, once the scene is over.
     fn look(&mut self, lab: &Lab) -> Vec<Line> {
         let passed = lab.now() - self.begun_at;
         match self.scene.clone() {

@@ -57,7 +57,7 @@ pub struct LinkLook {
     pub frames_per_s: u64,
 }
 
-/// Smaller terminals get a message instead.
+/// The minimum size of a terminal; a smaller one gets a message instead.
 const SMALLEST: (u16, u16) = (60, 20);
 
 /// Number of shown lines of the log.
@@ -66,7 +66,7 @@ const LOG_LINES: u16 = 5;
 /// Switches beyond this number are drawn without names.
 const NAMED_SWITCHES: usize = 24;
 
-/// With fewer frames, a link has only the controller's probes.
+/// With fewer frames, a link carries only the controller's probes.
 const IDLE_PER_S: u64 = 20;
 
 /// Number of points of a line.
@@ -78,7 +78,7 @@ const FIGURES_WIDTH: u16 = 32;
 /// The width of a switch among the figures.
 const CELL_WIDTH: usize = 15;
 
-/// Draws it all.
+/// Draws the whole picture.
 pub fn draw(frame: &mut Frame, picture: &Picture) {
     let area = frame.area();
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {

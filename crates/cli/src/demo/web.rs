@@ -1,4 +1,4 @@
-//! The demonstration in a browser: the network runs in real time, and the page shows it and acts on it.
+//! The demonstration in a browser: the network runs in real time, and the page shows and controls it.
 
 use super::lab::{self, Result};
 use super::pings::PingRound;
@@ -94,8 +94,8 @@ fn serve(spec: &TopologySpec, net: &Net, northbound: &NorthboundArgs) -> Result<
 }
 
 impl Phase {
-    /// Performs the due step, and returns the phase after it. Old flows are removed unless the page has started some: that would
-    /// stop them, too.
+    /// Performs the due step, and returns the phase after it. Keeps old flows if the page has started some, since removing
+    /// flows would stop the page's, too.
     fn advance(self, net: &mut Net, seed: u64, keeps_flows: bool) -> Result<Self> {
         Ok(match self {
             Self::Joining if is_connected(net) => Self::Pinging(PingRound::new(net)),
@@ -125,7 +125,7 @@ fn is_connected(net: &Net) -> bool {
         .all(|switch| net.has_controller(switch).unwrap_or(false))
 }
 
-/// Opens a browser, if this session has one. The address is printed in any case, so a failure needs no word.
+/// Opens a browser, if this session has one. Ignores failures, since the address is printed in any case.
 fn open(url: &str) {
     let has_display = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()

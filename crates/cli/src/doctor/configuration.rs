@@ -55,7 +55,8 @@ fn ended(sentence: &str) -> String {
     }
 }
 
-/// If the fault names the probable word, the command replaces it; otherwise it opens the file at the line.
+/// Describes a fault. If it names the probable word, the command replaces the wrong one; otherwise it opens the file at the
+/// line.
 fn of_fault(file: &Path, fault: &Fault) -> Finding {
     let (shown, line) = (file.display().to_string(), fault.position().0);
     let command = match fault.correction() {

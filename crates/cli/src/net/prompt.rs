@@ -49,7 +49,7 @@ struct Prompt<'n> {
     hint: Option<&'static str>,
 }
 
-/// Executes commands until the input ends. From a pipe, the exit status is 0 only if all commands succeeded.
+/// Executes commands until the input ends. For input from a pipe, the exit status is 0 only if all commands succeeded.
 pub(super) fn run(
     net: &mut Net,
     served: Option<&mut Served>,
@@ -92,7 +92,7 @@ pub(super) fn run(
 }
 
 impl Prompt<'_> {
-    /// The next line, while the network runs; `None` at the end.
+    /// Returns the next line, and runs the network until it arrives; `None` at the end.
     fn next_line(
         &mut self,
         lines: &Lines,

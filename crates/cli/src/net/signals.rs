@@ -12,7 +12,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// From now on signals only set flags.
+    /// Registers handlers: from now on, signals only set flags.
     pub fn register() -> io::Result<Self> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         let signals = Self {

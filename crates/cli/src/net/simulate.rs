@@ -18,7 +18,7 @@ use urtica_net::simulate::{
 use urtica_net::tracer::Tracer;
 use urtica_topology::spec::{SpecError, TopologySpec};
 
-/// The bugs that can be planted, and how.
+/// Returns the help on bugs that can be planted.
 fn after_help() -> String {
     let bugs = PlantedBug::ALL.map(|bug| format!("\n  {:18} {}", bug.name(), bug.about()));
     format!("Bugs to plant:{}\n\n{EXAMPLES}", bugs.concat())
@@ -90,7 +90,7 @@ fn parse_parts(text: &str) -> Result<Parts, NoSuchItem> {
 
 /// Runs all seeds, or up to the first that fails.
 pub(super) fn run(args: SimulateArgs) -> Result<ExitCode, Box<dyn Error>> {
-    // Switches come and go in every run: logged only on request.
+    // Switches connect and disconnect in every run, so this is logged only on request.
     if std::env::var_os("RUST_LOG").is_some() {
         log_to_stderr();
     }
@@ -167,7 +167,7 @@ impl SimulateArgs {
         Ok(scenario)
     }
 
-    /// Whether a network of those that were named has loops; `None` if none was named.
+    /// Returns whether any of the named networks has loops; `None` if none was named.
     fn has_loops(&self) -> Result<Option<bool>, SpecError> {
         let mut has_loops = None;
         for spec in &self.topology {
@@ -198,7 +198,7 @@ fn repeated(arguments: impl Iterator<Item = String>) -> String {
     kept
 }
 
-/// An argument, quoted for a shell.
+/// Quotes an argument for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_=,.:/".contains(character);
     match !argument.is_empty() && argument.chars().all(is_plain) {
@@ -207,7 +207,7 @@ fn quoted(argument: &str) -> String {
     }
 }
 
-/// Faults and flows as `--only` takes them.
+/// Formats faults and flows for `--only`.
 fn items(items: &BTreeSet<ScheduleItem>) -> String {
     let names: Vec<_> = items.iter().map(ScheduleItem::to_string).collect();
     match names.is_empty() {

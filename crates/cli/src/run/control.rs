@@ -25,7 +25,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Answers it. The client may have disconnected.
+    /// Answers the question. The client may have disconnected.
     pub fn answer(mut self, answer: Result<String, String>) {
         let (first, text) = match answer {
             Ok(text) => ("ok", text),
@@ -35,11 +35,11 @@ impl Question {
     }
 }
 
-/// Listens there, and passes questions to `pass_on` until it returns `false`. The socket of an earlier controller, which may
-/// currently hand over its connections, is replaced.
+/// Listens at `file`, and passes questions to `pass_on` until it returns `false`. Replaces the socket of an earlier
+/// controller, which may be handing over its connections.
 ///
 /// # Errors
-/// A message, if it cannot.
+/// A message, if it cannot listen.
 pub fn listen(
     file: &Path,
     pass_on: impl Fn(Question) -> bool + Send + 'static,

@@ -55,7 +55,7 @@ pub struct Live {
     control: Option<PathBuf>,
 }
 
-/// An event that a running controller waits for.
+/// An event for which a running controller waits.
 enum Event {
     Signal(i32),
     Asked(Question),

@@ -9,7 +9,7 @@ use urtica_config::Refused;
 use urtica_controller::Error;
 
 impl RunArgs {
-    /// Returns the settings with which the controller cannot start. Reads the files that they name, and changes
+    /// Returns the settings with which the controller cannot start. Reads the files that they name, but changes
     /// nothing. Programs' settings are checked by [`urtica_apps::Apps::new`].
     pub fn refused(&self) -> Vec<Refused> {
         let mut refused = Vec::new();
@@ -80,7 +80,7 @@ fn refuse_unseen(args: &RunArgs) -> Result<(), String> {
     }
 }
 
-/// Refuses a socket that cannot be made.
+/// Refuses a socket that cannot be created.
 fn check_socket(file: &Path) -> Result<(), String> {
     let folder = file.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));

@@ -8,7 +8,7 @@ use urtica_northbound::{
 };
 use urtica_wire::DatapathId;
 
-/// Above this number of hosts, a round of all pings would stop the network's other requests for long.
+/// The maximum number of hosts for a round of all pings; more would block the network's other requests for long.
 const MAX_HOSTS_OF_ALL_PINGS: usize = 64;
 
 /// The maximum number of flows that requests have started.
@@ -169,7 +169,7 @@ impl Network<'_> {
     }
 }
 
-/// An error of the network as requests get it.
+/// Converts an error of the network for a client.
 fn told(error: NetError) -> EmulationError {
     match error {
         NetError::NoSuchName { .. } => EmulationError::Unknown(error.to_string()),

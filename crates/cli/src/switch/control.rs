@@ -42,10 +42,10 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// The pause of accepting when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Listens there, and answers for the switch. The file is removed when the returned value is dropped.
+/// Listens at `file`, and answers for the switch. The file is removed when the returned value is dropped.
 ///
 /// # Errors
-/// A message, if it cannot, or if another switch answers there.
+/// A message, if it cannot listen, or if another switch answers there.
 pub fn serve(file: &Path, remote: Remote) -> Result<ControlSocket, String> {
     if UnixStream::connect(file).is_ok() {
         return Err(format!(
@@ -66,7 +66,7 @@ fn accept(listener: &UnixListener, remote: &Remote) {
     let places = Arc::new(AtomicUsize::new(MAX_CONVERSATIONS));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
-            // File descriptors are used up, for now.
+            // No file descriptors are left, for now.
             thread::sleep(PAUSE);
             continue;
         };
@@ -134,7 +134,7 @@ fn read_request(stream: &UnixStream) -> Result<Request, String> {
 pub struct Replies(BufWriter<Patient>);
 
 impl Replies {
-    /// Sends a part of an answer, at the latest at the end.
+    /// Sends a part of an answer, no later than its end.
     ///
     /// # Errors
     /// If the client does not read it.

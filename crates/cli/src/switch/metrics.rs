@@ -15,10 +15,10 @@ pub struct MetricsArgs {
 }
 
 impl MetricsArgs {
-    /// Serves them, if requested, until the returned value is dropped.
+    /// Serves metrics, if requested, until the returned value is dropped.
     ///
     /// # Errors
-    /// A message, if it cannot.
+    /// A message, if it cannot listen.
     pub fn serve(&self, remote: Remote) -> Result<Option<ServedMetrics>, String> {
         let Some(address) = self.metrics else {
             return Ok(None);

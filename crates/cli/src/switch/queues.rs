@@ -1,4 +1,4 @@
-//! The file of `urtica switch --queues`: which queues the ports have.
+//! The file of `urtica switch --queues`: the ports' queues.
 //!
 //! ```toml
 //! [[ports]]
@@ -78,10 +78,10 @@ impl QueueFile {
         }
     }
 
-    /// Gives the switch's ports their queues.
+    /// Configures the queues of the switch's ports.
     ///
     /// # Errors
-    /// Returns the faults for these ports: one does not exist, is named twice, or is too slow for the minimum rates.
+    /// The faults for these ports: one does not exist, is named twice, or is too slow for the minimum rates.
     pub fn apply(&self, switch: &mut Switch, now: Duration) -> Result<(), FileError> {
         let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
         for PortInFile {
@@ -148,7 +148,7 @@ impl Reader<'_> {
                 self.fault(place, problem);
             }
         }
-        // Consequences of other faults would only distract from them.
+        // Consequences of other faults would only distract.
         if self.faults.len() == before {
             self.check(place.clone(), queues.check());
         }

@@ -98,7 +98,7 @@ impl Client {
             .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
             .max_redirects(0)
-            // It is one's own controller, often on this machine.
+            // The controller is the user's own, often on this machine.
             .proxy(None)
             .build();
         Self {

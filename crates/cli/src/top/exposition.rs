@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// The labels of a row.
+/// The labels of a sample.
 pub type Labels = BTreeMap<String, String>;
 
-/// All rows of a page, by their names.
+/// All samples of a page, by their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics(BTreeMap<String, Vec<(Labels, f64)>>);
 
 impl Metrics {
-    /// The rows of one name.
+    /// Returns the samples of one name.
     pub fn rows(&self, name: &str) -> &[(Labels, f64)] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
@@ -20,14 +20,14 @@ impl Metrics {
         self.0.keys().map(String::as_str)
     }
 
-    /// Returns the sum of a name's rows; `None` without any.
+    /// Returns the sum of a name's samples; `None` without any.
     pub fn value(&self, name: &str) -> Option<f64> {
         let rows = self.rows(name);
         (!rows.is_empty()).then(|| rows.iter().fold(0.0, |sum, (_, value)| sum + value))
     }
 }
 
-/// Reads a page. Comments, and lines that are not understood, are passed over.
+/// Parses a page. Skips comments and invalid lines.
 pub fn parse(page: &str) -> Metrics {
     let mut metrics = Metrics::default();
     for line in page.lines() {
@@ -38,7 +38,7 @@ pub fn parse(page: &str) -> Metrics {
     metrics
 }
 
-/// `name{label="value",…} value [timestamp]`.
+/// Parses `name{label="value",…} value [timestamp]`.
 fn parse_line(line: &str) -> Option<(String, Labels, f64)> {
     let end = line.find(|letter: char| !is_of_name(letter))?;
     let (name, rest) = line.split_at(end);

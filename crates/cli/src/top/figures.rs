@@ -20,7 +20,7 @@ pub struct Figures {
     pub queues: Vec<(String, f64)>,
 }
 
-/// A switch's.
+/// A switch's figures over an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SwitchFigures {
     pub id: String,
@@ -30,7 +30,7 @@ pub struct SwitchFigures {
     pub packet_ins_per_s: f64,
     pub sent_per_s: f64,
     pub queued_bytes: f64,
-    /// Since the switch connected.
+    /// Number of stalls since the switch connected.
     pub stalls: f64,
     pub refused: f64,
     pub errors: f64,
@@ -53,7 +53,7 @@ const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 1.0];
 const PREFIX: &str = "urtica_";
 
 impl Figures {
-    /// Of the time between these.
+    /// Computes the figures of the time between two samples.
     pub fn between(before: &Sample, now: &Sample) -> Self {
         let elapsed = now.at.duration_since(before.at);
         let change = Change {
@@ -84,7 +84,7 @@ impl Figures {
     }
 }
 
-/// Two pages.
+/// The two samples of an interval.
 struct Change<'a> {
     before: &'a Metrics,
     now: &'a Metrics,
@@ -92,7 +92,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Returns the growth per second of each row of a counter. After a restart, it counts from 0.
+    /// Returns the growth per second of each sample of a counter. After a restart, the counter starts from 0.
     fn rates(&self, name: &str) -> Vec<(&Labels, f64)> {
         let before: BTreeMap<&Labels, f64> = self
             .before
@@ -164,7 +164,7 @@ impl Change<'_> {
         shards
     }
 
-    /// All histograms of times.
+    /// Returns the latencies of all histograms of times.
     fn latencies(&self) -> Vec<Latency> {
         let names = self.now.names();
         let names =
@@ -222,13 +222,13 @@ impl Change<'_> {
     }
 }
 
-/// The upper bound of the bucket in which this share of all is reached. Buckets are cumulative, by their bounds.
+/// Returns the upper bound of the bucket in which this share of all values is reached. Buckets are cumulative, by their bounds.
 fn percentile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     let (_, all) = buckets.last()?;
     if *all <= 0.0 {
         return None;
     }
-    // A value less than one is not worth a bucket: counts are whole, and rates are not.
+    // Counts are whole, but computed from rates: half a value of tolerance makes up for rounding.
     let wanted = all * share - 0.5;
     let reached = buckets.iter().find(|(_, count)| *count >= wanted);
     reached.map(|(bound, _)| *bound)

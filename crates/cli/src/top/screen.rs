@@ -1,4 +1,4 @@
-//! Figures on a terminal, as they change.
+//! Live figures on a terminal.
 
 use super::client::{Client, ClientError, Sample};
 use super::figures::Figures;
@@ -42,7 +42,7 @@ pub fn run(client: Client, first: Sample, interval: Duration) -> io::Result<()> 
     Ok(())
 }
 
-/// Restores the terminal, however this ends; after a panic, `ratatui`'s hook has done so.
+/// Restores the terminal on drop; after a panic, `ratatui`'s hook has already done so.
 struct Restored;
 
 impl Drop for Restored {
@@ -51,7 +51,7 @@ impl Drop for Restored {
     }
 }
 
-/// Samples in a separate thread, so that a slow controller delays no key. It ends with the program.
+/// Samples in a separate thread, so that a slow controller does not delay keys. The thread ends with the program.
 fn ask_in_background(client: Client, interval: Duration) -> io::Result<Receiver<Result>> {
     let (samples, receiver) = sync_channel(1);
     let thread = std::thread::Builder::new().name("sampler".to_owned());

@@ -93,7 +93,7 @@ fn latency(latency: &Latency) -> String {
     format!("{name}: p50 {p50}, p90 {p90}, p99 {p99}, max {all} ({rate}/s)")
 }
 
-/// An upper bound, which is a bucket's.
+/// Formats an upper bound of a bucket.
 fn duration(seconds: Option<f64>) -> String {
     match seconds {
         None => "-".to_owned(),
@@ -104,7 +104,7 @@ fn duration(seconds: Option<f64>) -> String {
     }
 }
 
-/// A count or a rate, in at most seven characters.
+/// Formats a count or a rate in at most seven characters.
 fn number(value: f64) -> String {
     match value {
         value if value >= 1e9 => format!("{:.1}G", value / 1e9),
@@ -128,13 +128,13 @@ pub fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }
 
-/// To a tenth.
+/// Formats a number to a tenth.
 fn exact(value: f64) -> String {
     ((value * 10.0).round() / 10.0).to_string()
 }
 
-/// All of it, for scripts: the lines, and a table with whole numbers and bytes. Empty names are "-", and blanks in names escaped, so
-/// that columns can be counted.
+/// Formats all figures for scripts: the lines, and a table with whole numbers and bytes. Empty names are "-", and blanks in
+/// names are escaped, so that columns can be counted.
 pub fn plain(figures: &Figures) -> String {
     let mut text = format!("urtica top: {}\n", shown(&figures.place));
     for line in summary(figures) {

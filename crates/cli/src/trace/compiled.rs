@@ -65,7 +65,7 @@ impl Passage {
     /// takes over. The result is `None` if the compiled form was not used.
     ///
     /// # Errors
-    /// The system's error, if it has no memory for it.
+    /// The system's error, if memory for the code cannot be allocated.
     pub fn new(mut pipeline: Pipeline, packet: &Packet) -> io::Result<(Self, Option<Outcome>)> {
         let compiled = pipeline
             .compile(CompileConfig::default())
@@ -123,7 +123,7 @@ impl Passage {
     }
 }
 
-/// Why a packet does not reach the compiled form, if so; else it is in the burst.
+/// Returns why a packet does not reach the compiled form, if so; otherwise puts it into the burst.
 fn why_not_asked(packet: &Packet, burst: &mut Burst) -> Option<String> {
     let is_inside = packet.metadata != 0 || packet.tunnel_id != 0;
     if is_inside || packet.in_phy_port != packet.in_port {
@@ -136,7 +136,7 @@ fn why_not_asked(packet: &Packet, burst: &mut Burst) -> Option<String> {
     (!is_in).then(|| format!("it is longer than {MAX_FRAME} bytes, or has no Ethernet header"))
 }
 
-/// Outputs a packet by a port, if that may send.
+/// Outputs a packet by a port, if the port may send.
 fn send(pipeline: &Pipeline, port: PortNo, bytes: &[u8], packet: &Packet, outcome: &mut Outcome) {
     let port = if port == packet.in_port {
         PortNo::IN_PORT

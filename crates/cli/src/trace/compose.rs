@@ -80,7 +80,7 @@ fn has(packet: &Packet, field: &Field) -> bool {
     }
 }
 
-/// The headers, with zeros for the fields.
+/// Returns the headers, with zeros for the fields.
 fn skeleton(wanted: &Wanted) -> Result<Vec<u8>, PacketError> {
     let eth_type = wanted.get(OxmField::EthType).unwrap_or_default() as u16;
     let mut frame = Vec::new();
@@ -163,7 +163,7 @@ fn transport(
     Ok(bytes)
 }
 
-/// With a neighbour discovery message if the type requires one, and the options that fields are in.
+/// Writes an ICMPv6 header: with a neighbour discovery message if the type requires one, and with the options of set fields.
 fn write_icmpv6(wanted: &Wanted, bytes: &mut Vec<u8>, pseudo_header: &PseudoHeader) {
     let icmp_type = wanted.get(OxmField::Icmpv6Type).unwrap_or_default() as u8;
     let mut message = vec![0; 4];

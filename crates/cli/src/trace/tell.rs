@@ -107,7 +107,7 @@ impl Sink for Teller<'_> {
     }
 }
 
-/// The packet's headers, written as a match on all of them.
+/// Returns the packet's headers as a match on all of them.
 pub fn headers(packet: &Packet) -> String {
     let exact = Match::exact_frame(packet.in_port, packet.frame());
     format!("{exact} ({} bytes)", packet.frame().len())

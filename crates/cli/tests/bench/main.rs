@@ -1,4 +1,4 @@
-//! `urtica bench` as scripts use it: flags, lines, exit status, files.
+//! Tests of `urtica bench` as scripts use it: flags, lines, exit status, files.
 
 mod switch;
 
@@ -17,7 +17,7 @@ fn urtica(args: &[&str]) -> Command {
     command
 }
 
-/// The null responder as a process that ends with this.
+/// The null responder as a process, killed on drop.
 struct Limit {
     child: Child,
     port: String,
@@ -44,7 +44,7 @@ impl Limit {
         Self { child, port }
     }
 
-    /// A short load on it.
+    /// Runs a short load on the responder.
     fn load(&self, more: &[&str]) -> Output {
         until_answered(|ms| self.command(ms, more))
     }
@@ -63,7 +63,7 @@ impl Drop for Limit {
     }
 }
 
-/// Returns the output of a load whose tests, of the given length in ms, are long enough on this machine for answers in
+/// Returns the output of a load whose tests, of the given length in ms, are long enough on this machine to get answers in
 /// every counted test.
 fn until_answered(command: impl Fn(&str) -> Command) -> Output {
     let lengths = (0..).map(|attempt| (20 << attempt).to_string());

@@ -1,4 +1,4 @@
-//! `urtica bench switch`.
+//! Tests of `urtica bench switch`.
 
 use super::{stderr, stdout, urtica};
 use serde_json::Value;
@@ -148,7 +148,7 @@ priority=1,actions=flood
     }
 }
 
-/// The last of the cores that this process may use.
+/// Returns the last of the cores that this process may use.
 fn core() -> String {
     let cores = rustix::thread::sched_getaffinity(None).unwrap();
     let last = (0..rustix::thread::CpuSet::MAX_CPU).rfind(|&core| cores.is_set(core));
@@ -240,7 +240,7 @@ fn routes_are_updated_while_packets_are_forwarded() {
         .iter()
         .map(|record| record.get("updates_per_s_asked").is_some())
         .collect();
-    // Each pipeline without updates, then with, then the limit, which has no routes.
+    // Each pipeline without updates, then with updates; then the limit, which has no routes.
     assert_eq!(updated, [false, true, false, false, true, false]);
     for record in records
         .iter()
@@ -297,7 +297,7 @@ fn workloads_are_written_for_other_switches() {
             (name, std::fs::metadata(line).unwrap().len())
         })
         .collect();
-    // A capture's header has 24 bytes, and each packet 16 before its 60.
+    // A capture's header has 24 bytes, and each packet a header of 16 and 60 of its own.
     let port = "table=0,priority=10,in_port=1,actions=output:2\n".len() as u64;
     assert_eq!(
         sizes[1..],

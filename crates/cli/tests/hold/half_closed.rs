@@ -1,5 +1,5 @@
-//! Switches that send their last requests and close their side, while their program is replaced: the next one answers all,
-//! and then the connection ends.
+//! Tests of switches that send their last requests and close their side while their program is replaced: the next program
+//! answers all requests, and then the connection ends.
 
 use crate::kernel::{AUTO, KERNEL, room};
 use crate::room::*;
@@ -10,11 +10,11 @@ use urtica_wire::Version;
 
 const COUNTS: [u64; 3] = [1, 50, 400];
 
-/// Sends its last packets, and closes its side.
+/// Sends the switch's last packets, and closes its side.
 fn half_close(switch: &mut FakeSwitch, packets: u64) {
     switch.send_packets(packets);
     switch.socket.shutdown(Shutdown::Write).unwrap();
-    // What it is asked from now on it cannot answer.
+    // From now on the switch cannot answer requests.
     switch.is_cut = true;
 }
 
@@ -34,13 +34,13 @@ fn check_answered(switch: &mut FakeSwitch) {
     assert_eq!(switch.flooded, switch.sent, "each packet, and no other");
 }
 
-/// Its last packets come while no program is there.
+/// Sends a switch's last packets while no program runs.
 fn close_without_program(room: &Room) {
     for version in Version::ALL {
         for count in COUNTS {
             let program = room.start("first.log", &[]);
             let mut switch = join(room, &program, version);
-            // Every so many-th needs a program.
+            // The packets at this interval need a program.
             switch.others = Some(30);
             program.kill();
             half_close(&mut switch, count);
@@ -52,7 +52,7 @@ fn close_without_program(room: &Room) {
     }
 }
 
-/// Its program ends right after them.
+/// Ends the program right after a switch's last packets.
 fn close_before_the_end(room: &Room) {
     for (round, signal) in [Signal::KILL, Signal::TERM]
         .into_iter()
@@ -97,7 +97,7 @@ fn last_packets_to_a_program_that_ends_are_answered() {
     }
 }
 
-/// They are answered by the program that runs.
+/// The running program answers the last packets.
 #[test]
 fn last_packets_to_a_held_program_are_answered() {
     let rooms = [Some(Room::new()), room(KERNEL), room(AUTO)];

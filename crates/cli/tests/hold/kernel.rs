@@ -28,7 +28,7 @@ pub fn room(program: &'static [&'static str]) -> Option<Room> {
     None
 }
 
-/// Checks that the program takes everything over without a warning.
+/// Checks that the program takes all connections over without a warning.
 pub fn check_taken_over(program: &Program) {
     let log = program.log();
     assert!(!log.contains("cannot be used"), "{log}");
@@ -83,7 +83,7 @@ fn a_program_that_is_killed_at_any_system_call_loses_nothing() {
     });
 }
 
-/// The kernel answers while the program is stopped. Switches that the program itself is answering when it stops wait
+/// The kernel answers while the program is stopped. Switches that the program itself is answering at that moment would wait
 /// for it, so the kernel first gets time to take over all switches.
 #[test]
 fn a_program_that_is_stopped_loses_nothing_and_answers() {
@@ -128,7 +128,7 @@ fn a_second_program_takes_over_and_the_first_one_ends() {
     });
 }
 
-/// The program answers alone from then on, and so does its successor.
+/// From then on the program and its successor answer alone.
 #[test]
 fn programs_without_a_kernel_half_release_it_without_loss() {
     let Some(mut room) = room(KERNEL) else { return };
@@ -165,7 +165,7 @@ fn messages_begun_in_the_kernel_are_answered_there() {
     program.answer_until_kept(&mut switch);
     let mut attempts = 0..20;
     loop {
-        // After the first answer, the program knows the ports; then it hands the connection over.
+        // After its first answer the program knows the ports; then it hands the connection over.
         for _ in 0..20 {
             switch.send_packets(5);
             switch.settle();
@@ -175,7 +175,7 @@ fn messages_begun_in_the_kernel_are_answered_there() {
         if switch.hears_something(Duration::from_secs(2)) {
             break;
         }
-        // The program was the owner at that moment.
+        // If the program was the owner at that moment, try again.
         let attempt = attempts
             .next()
             .expect("now and then the kernel is the owner");

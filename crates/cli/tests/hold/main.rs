@@ -30,7 +30,7 @@ fn a_program_that_is_killed_at_any_moment_loses_nothing() {
     let room = Room::new();
     under_load(&room, |mut program, progress| {
         for round in 0..20_u64 {
-            // Different moments: right at its start, under full load, and between.
+            // Kill at different moments: right after the start, under full load, and between.
             if round % 4 != 0 {
                 progress(round * 37 % 200);
             }
@@ -117,7 +117,7 @@ fn the_next_program_answers_an_interrupted_message() {
     }
 }
 
-/// The replies to the switch and its own messages fill all queues: the program is killed while messages are half sent.
+/// The replies to the switch and the switch's own messages fill all queues: the program is killed with messages half sent.
 #[test]
 fn a_switch_that_does_not_read_gets_the_rest_from_the_next_program() {
     let room = Room::new();

@@ -23,7 +23,7 @@ fn a_program_that_is_killed_at_any_moment_loses_nothing() {
     });
 }
 
-/// `systemctl restart`.
+/// Replaces the program like `systemctl restart`.
 #[test]
 fn a_service_that_is_restarted_keeps_its_connections() {
     let room = Room::new().managed();
@@ -39,7 +39,7 @@ fn a_service_that_is_restarted_keeps_its_connections() {
     });
 }
 
-/// Returns the number of take-overs: set HOLD_ROUNDS for more, to find rare faults.
+/// Returns the number of take-overs; set HOLD_ROUNDS for more, to find rare faults.
 fn rounds() -> u32 {
     let rounds = std::env::var("HOLD_ROUNDS").ok();
     rounds.map_or(3, |rounds| rounds.parse().expect("a number"))
@@ -73,7 +73,7 @@ fn a_kernel_half_continues() {
     }
 }
 
-/// Nothing is stored for switches that have disconnected.
+/// The state of disconnected switches is not kept.
 #[test]
 fn stored_state_is_removed_with_its_connection() {
     let room = Room::new().managed();

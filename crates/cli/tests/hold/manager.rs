@@ -32,7 +32,7 @@ struct Shared {
 }
 
 impl Manager {
-    /// With its socket there.
+    /// Starts a service manager with its socket at `place`.
     pub fn start(place: &Path) -> Self {
         let socket = UnixDatagram::bind(place).unwrap();
         let shared = Arc::new(Shared {
@@ -54,13 +54,13 @@ impl Manager {
         }
     }
 
-    /// Returns the number of descriptors that it keeps.
+    /// Returns the number of descriptors kept.
     pub fn stored(&self) -> usize {
         self.shared.read();
         self.shared.store.lock().unwrap().len()
     }
 
-    /// Replaces a part of the names of all descriptors that have it; returns how many these are.
+    /// Replaces a part of the names of all descriptors that contain it; returns their number.
     pub fn rename(&self, from: &str, to: &str) -> usize {
         self.shared.read();
         let mut store = self.shared.store.lock().unwrap();
@@ -70,18 +70,18 @@ impl Manager {
             .count()
     }
 
-    /// Runs a program that gets all that is stored.
+    /// Returns a command that runs a program with all stored descriptors.
     pub fn command(&self, program: &Path) -> Command {
         // Process the earlier program's messages first.
         self.shared.read();
         let store = self.shared.store.lock().unwrap();
         let names: Vec<_> = store.iter().map(|(name, _)| name.as_str()).collect();
-        // Out of the way of the numbers that they get.
+        // Above the numbers that the program gets.
         let from = FIRST_FD + store.len() as RawFd;
         let copies = store.iter().map(|(_, fd)| fcntl_dupfd_cloexec(fd, from));
         let copies: Vec<_> = copies.collect::<Result<_, _>>().unwrap();
         let mut command = Command::new("sh");
-        // The shell becomes the program, so this is the program's process id.
+        // The shell executes the program, which so has the shell's process id.
         command
             .args(["-c", "export LISTEN_PID=$$; exec \"$@\"", "sh"])
             .arg(program)
@@ -107,15 +107,15 @@ fn place(fds: &[OwnedFd]) -> io::Result<()> {
 }
 
 impl Shared {
-    /// Waits until a message can be read, up to the time that dropping may need.
+    /// Waits until a message can be read, at most for the time that dropping may need.
     fn wait(&self) {
         let timeout = Timespec::try_from(Duration::from_millis(50)).unwrap();
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
-        // A signal ends it early, which does no harm.
+        // A signal may end the wait early, which does no harm.
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// Reads all that was said.
+    /// Reads all waiting messages.
     fn read(&self) {
         let mut store = self.store.lock().unwrap();
         while let Some((said, fds)) = self.receive() {

@@ -1,6 +1,7 @@
-//! What an older program leaves is taken over: the messages to its holder and a connection's journal are written here byte by
-//! byte, as programs of these layouts write them. A layout that changes gets another number, and is refused with a sentence:
-//! then its switches reconnect. Add the new layout's bytes here, and keep the old ones, whose connections then end.
+//! Tests that the state of an older program is taken over. The messages to its holder and a connection's journal are written
+//! here byte by byte, as programs of these layouts do. If a layout changes, it gets another number, and programs refuse the
+//! old one with a message, so that its switches reconnect. Then add the new layout's bytes here, and keep the old ones, whose
+//! connections must end.
 
 use crate::room::*;
 use crate::switch::*;
@@ -19,18 +20,18 @@ use std::process::{Command, Stdio};
 use urtica_hold::Progress;
 use urtica_wire::Version;
 
-/// The layout of messages to the holder that an older program has.
+/// The layout of an older program's messages to the holder.
 const MESSAGES: u32 = 2;
 
 /// The first word of journals: "urtica" and the number of their layout.
 const JOURNALS: [u8; 8] = *b"urtica\0\x02";
 const OLDER_JOURNALS: [u8; 8] = *b"urtica\0\x01";
 
-/// The journal's header is after the record, and the output after the header.
+/// The position of the journal's header: after the record, and before the output.
 const HEADER_AT: u64 = 65536;
 const OUTPUT_AT: u64 = HEADER_AT + 128;
 
-/// A features reply of 1.3 from the switch 0xd1, which has one table.
+/// A 1.3 features reply of the switch 0xd1, which has one table.
 const FEATURES: [u8; 32] = [
     4, 6, 0, 32, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0xd1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0,
@@ -39,16 +40,16 @@ const FEATURES: [u8; 32] = [
 /// The counter of the last xid that the older program used.
 const LAST_XID: u32 = 5;
 
-/// A session of 1.3 that is up, whose one table has a table-miss entry, in the role of an equal.
+/// A 1.3 session that is up: its one table has a table-miss entry, and its role is equal.
 const WORD: u64 = (LAST_XID as u64) | 3 << 32 | 4 << 40 | 1 << 48;
 
-/// A connection to a holder, as an older program has it.
+/// An older program's connection to a holder.
 struct OlderProgram {
     holder: OwnedFd,
 }
 
 impl OlderProgram {
-    /// Attaches, and has everything kept for a minute.
+    /// Attaches to the holder, which must keep everything for a minute.
     fn attach(file: &Path) -> Self {
         let flags = SocketFlags::CLOEXEC;
         let holder = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
@@ -96,7 +97,7 @@ impl OlderProgram {
     }
 }
 
-/// Writes the journal of a connection from which nothing was read, with output that has not been sent.
+/// Writes the journal of a connection with unsent output from which no input was read.
 fn journal(magic: [u8; 8], written_before: u64, output: &[u8]) -> OwnedFd {
     let file = memfd_create("older", MemfdFlags::CLOEXEC).unwrap();
     let mut words = [0; 16];
@@ -128,7 +129,7 @@ fn journal(magic: [u8; 8], written_before: u64, output: &[u8]) -> OwnedFd {
     file
 }
 
-/// A packet-out of 1.3 that floods packet number 1 of a [`FakeSwitch`], with the older program's last xid.
+/// Returns a 1.3 packet-out that floods packet number 1 of a [`FakeSwitch`], with the older program's last xid.
 fn packet_out() -> Vec<u8> {
     let mut bytes = vec![4, 13, 0, 100, 1, 0, 0, LAST_XID as u8];
     bytes.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 16, 0, 0, 0, 0, 0, 0]);
@@ -140,7 +141,7 @@ fn packet_out() -> Vec<u8> {
     bytes
 }
 
-/// A holder, and a connection that an older program has left there.
+/// Starts a holder, and leaves a connection there as an older program does.
 fn leave(room: &Room, magic: [u8; 8]) -> FakeSwitch {
     let mut holder = Command::new(URTICA)
         .arg("hold")
@@ -163,7 +164,7 @@ fn leave(room: &Room, magic: [u8; 8]) -> FakeSwitch {
     let journal = journal(magic, written, &packet_out());
     older.keep_connection(2, &format!("tcp:{peer}"), &accepted, &journal);
     let mut switch = FakeSwitch::joined(socket, Version::Of13, LAST_XID - 1);
-    // Its packet is read, and the answer noted: it has not been sent.
+    // The older program has read the switch's packet, and noted the answer without sending it.
     switch.sent = 1;
     switch
 }
@@ -172,7 +173,7 @@ fn leave(room: &Room, magic: [u8; 8]) -> FakeSwitch {
 fn what_an_older_program_leaves_is_taken_over() {
     let room = Room::new();
     let mut switch = leave(&room, JOURNALS);
-    // While no program runs.
+    // Sent while no program runs.
     switch.send_packets(10);
     let program = room.start("next.log", &[]);
     switch.settle();
@@ -186,7 +187,7 @@ fn what_an_older_program_leaves_is_taken_over() {
     program.interrupt(&room);
 }
 
-/// The connection ends with a sentence, and the switch comes back.
+/// The connection ends with a message in the log, and the switch reconnects.
 #[test]
 fn journals_of_another_layout_end_their_connections() {
     let room = Room::new();
@@ -202,7 +203,7 @@ fn journals_of_another_layout_end_their_connections() {
     program.interrupt(&room);
 }
 
-/// A holder of another layout is told to end, and the program starts its own.
+/// The program makes a holder of another layout end, and starts its own.
 #[test]
 fn a_holder_of_another_version_is_replaced() {
     let room = Room::new();

@@ -1,7 +1,7 @@
-//! Upgrades under `--hold` to another build, whose eBPF programs are others, and to one whose maps have another layout.
+//! Tests of upgrades under `--hold` to a build with other eBPF programs, and to one whose maps have another layout.
 //!
 //! The other build is a copy of this one in which an instruction of the eBPF programs is changed: they send with the xids of
-//! the second program instead of the first, so that switches see which programs answer them.
+//! the second program instead of the first, which shows switches which programs answer them.
 
 use crate::kernel::{KERNEL, check_taken_over, room};
 use crate::room::*;
@@ -20,7 +20,7 @@ const OTHER_SENDER: u32 = 2;
 struct Object<'b>(&'b mut [u8]);
 
 impl<'b> Object<'b> {
-    /// Finds all of them.
+    /// Finds all BPF objects.
     fn all(mut bytes: &'b mut [u8]) -> Vec<Self> {
         const MAGIC: &[u8] = b"\x7fELF\x02\x01\x01";
         const EM_BPF: u16 = 247;
@@ -29,7 +29,7 @@ impl<'b> Object<'b> {
         while let Some(start) = starts(bytes) {
             let (_, rest) = bytes.split_at_mut(start);
             if rest.len() > 64 && u16_at(rest, 18) == EM_BPF {
-                // The table of sections is at its end.
+                // The section headers are at the end of an object.
                 let end = u64_at(rest, 40) as usize + usize::from(u16_at(rest, 60)) * 64;
                 let (object, after) = rest.split_at_mut(end);
                 objects.push(Self(object));
@@ -41,7 +41,7 @@ impl<'b> Object<'b> {
         objects
     }
 
-    /// Changes the sender in all instructions that add it to a counter; returns how many these are.
+    /// Changes the sender in all instructions that add it to a counter; returns their number.
     fn change_sender(&mut self) -> usize {
         const SHF_EXECINSTR: u64 = 4;
         // An instruction has an opcode, a byte of registers, an offset, and 32 immediate bits.
@@ -74,7 +74,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Writes the other build.
+/// Writes the other build; returns its path.
 fn other_binary(room: &Room) -> PathBuf {
     let mut bytes = fs::read(URTICA).unwrap();
     let objects = Object::all(&mut bytes).into_iter();
@@ -89,7 +89,7 @@ fn other_binary(room: &Room) -> PathBuf {
     path
 }
 
-/// Has a switch answered many times; returns whether some answers had xids of this sender.
+/// Requests many answers for a switch; returns `true` if any has an xid of this sender.
 fn answers_as(switch: &mut FakeSwitch, sender: u32) -> bool {
     for _ in 0..200 {
         switch.send_packets(1);
@@ -98,7 +98,7 @@ fn answers_as(switch: &mut FakeSwitch, sender: u32) -> bool {
     switch.senders.contains(&(sender as u8))
 }
 
-/// Switches stay connected, and new ones are answered by the new programs.
+/// Switches stay connected, and the new programs answer new switches.
 #[test]
 fn other_programs_in_the_kernel_take_over() {
     let Some(mut room) = room(KERNEL) else { return };
@@ -155,7 +155,7 @@ fn check_taken_over_by_other(program: &Program) {
     assert!(log.contains("of an earlier program"), "{log}");
 }
 
-/// The connections stay, and the kernel answers again, by new maps.
+/// The connections stay, and the kernel answers again with new maps.
 #[test]
 fn maps_of_another_layout_are_released() {
     let Some(room) = room(KERNEL) else { return };

@@ -1,4 +1,4 @@
-//! Programs and their holder, and disturbances under load.
+//! A holder and its programs, and ways to disturb them under load.
 
 use crate::manager::Manager;
 use crate::switch::FakeSwitch;
@@ -37,9 +37,9 @@ pub struct Room {
     pub folder: Rc<tempfile::TempDir>,
     /// The program to run, with its options.
     program: &'static [&'static str],
-    /// The `urtica` that runs it.
+    /// The `urtica` executable.
     binary: PathBuf,
-    /// The service manager that keeps the connections, if it is not a holder.
+    /// The service manager that keeps the connections, if no holder does.
     manager: Option<Rc<Manager>>,
 }
 
@@ -74,17 +74,17 @@ impl Room {
         self.program = program;
     }
 
-    /// The same room, and from now on another build.
+    /// Changes the executable of programs started from now on.
     pub fn with_binary(&mut self, binary: PathBuf) {
         self.binary = binary;
     }
 
-    /// What keeps the connections, where that is no holder.
+    /// Returns the service manager that keeps the connections.
     pub fn manager(&self) -> &Manager {
         self.manager.as_deref().expect("a managed room")
     }
 
-    /// The holder's socket.
+    /// Returns the path of the holder's socket.
     pub fn file(&self) -> PathBuf {
         self.folder.path().join("hold.sock")
     }
@@ -182,7 +182,7 @@ impl Program {
         let end = pidfd_open(pid, PidfdFlags::empty()).unwrap();
         let start = Instant::now();
         let mut has_ended = false;
-        // After its end, the rest of the log is read, too.
+        // Also read the rest of the log after the program's end.
         while self.port().is_none() {
             assert!(!has_ended, "it ended: {}", self.log());
             let left = START_DEADLINE.checked_sub(start.elapsed());
@@ -191,7 +191,7 @@ impl Program {
                 PollFd::new(&writes, PollFlags::IN),
                 PollFd::new(&end, PollFlags::IN),
             ];
-            // A signal ends it early, which does no harm.
+            // A signal may end the wait early, which does no harm.
             let _ = poll(&mut fds, Some(&Timespec::try_from(left).unwrap()));
             has_ended = !fds[1].revents().is_empty();
             while rustix::io::read(&writes, &mut [0; 4096]).is_ok_and(|count| count > 0) {}
@@ -203,7 +203,7 @@ impl Program {
         eventually("kernel halves are kept", || self.kept_halves() >= count);
     }
 
-    /// Makes it answer a switch until the switch's kernel half outlives it.
+    /// Makes the program answer a switch until the switch's kernel half outlives the program.
     pub fn answer_until_kept(&self, switch: &mut FakeSwitch) {
         eventually("a kernel half is kept", || {
             switch.send_packets(1);
@@ -212,7 +212,7 @@ impl Program {
         });
     }
 
-    /// Returns the number of switches whose kernel halves outlive it.
+    /// Returns the number of switches whose kernel halves outlive the program.
     pub fn kept_halves(&self) -> usize {
         self.log()
             .matches("the holder keeps the kernel half")
@@ -234,7 +234,7 @@ impl Program {
         self.child.wait().unwrap();
     }
 
-    /// Waits until it has ended, in whichever way.
+    /// Waits until the program has ended, with any status.
     pub fn wait_for_end(mut self) {
         self.wait();
     }
@@ -248,7 +248,7 @@ impl Program {
         status.unwrap()
     }
 
-    /// Ends it with its connections and its holder.
+    /// Ends the program with its connections and its holder.
     pub fn interrupt(mut self, room: &Room) {
         self.signal(Signal::INT);
         assert!(self.wait().success(), "{}", self.log());
@@ -303,7 +303,7 @@ pub fn under_load_in(
                 scope.spawn(|| switch.load(&stop, &answered))
             })
             .collect();
-        // Even if this panics, the switches must end.
+        // The switches must end even if this panics.
         let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             progress(1000);
             if room.has_kernel_half() {
@@ -332,7 +332,7 @@ pub fn cut_messages(room: &Room, version: Version) {
         program.answer_until_kept(&mut switch);
     }
     for cut in [1, 7, 8, 30] {
-        // The packet before it is answered, so that the program has received the start of this one.
+        // Once the packet before it is answered, the program has received the start of this one.
         let packets = [switch.packet(), switch.packet()].concat();
         let cut = packets.len() / 2 + cut;
         switch.socket.write_all(&packets[..cut]).unwrap();

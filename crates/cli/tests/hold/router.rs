@@ -74,7 +74,7 @@ struct RoutedSwitch {
     id: u8,
     received: Vec<u8>,
     sent: u64,
-    /// The numbers of the packets that were forwarded since the last clear.
+    /// The numbers of the packets forwarded since the last clear.
     forwarded: Vec<u64>,
     highest: u64,
     /// The numbers of the router's ARP requests and replies.
@@ -274,7 +274,7 @@ impl RoutedSwitch {
         }
     }
 
-    /// Answers ARP requests for the hosts.
+    /// Answers ARP requests for the hosts' addresses.
     fn handle_arp(&mut self, said: &Arp) {
         if said.op == arp::REPLY {
             self.answers += 1;
@@ -323,7 +323,7 @@ impl RoutedSwitch {
         self.highest == self.sent
     }
 
-    /// Keeps packets outstanding until `stop` is set. Packets that a killed program has not answered may be lost with
+    /// Keeps packets outstanding until `stop` is set. Packets not yet answered by a killed program may be lost with
     /// it.
     fn load(mut self, stop: &AtomicBool, answered: &AtomicU64) {
         self.socket.set_read_timeout(Some(LOST_AFTER)).unwrap();
@@ -350,7 +350,7 @@ fn ports() -> Vec<Port> {
     [1, 2].map(port).to_vec()
 }
 
-/// Checks that the program takes everything over without a warning.
+/// Checks that the program takes all connections over without a warning.
 fn check_taken_over(program: &Program, count: usize) {
     let log = program.log();
     assert!(!log.contains("cannot be used"), "{log}");
@@ -359,7 +359,7 @@ fn check_taken_over(program: &Program, count: usize) {
     assert!(log.contains(&going_on), "{log}");
 }
 
-/// Loads a program with switches of both versions while `disturb` does something to it, as in `room.rs`.
+/// Loads a program with switches of both versions while `disturb` disturbs it, as in `room.rs`.
 fn under_load(scene: &Scene, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Program) {
     let program = scene.start("first.log");
     let port = program.port().unwrap();
@@ -375,7 +375,7 @@ fn under_load(scene: &Scene, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Prog
             let switch = RoutedSwitch::join(port, Version::ALL[usize::from(id) % 2], id);
             scope.spawn(|| switch.load(&stop, &answered))
         });
-        // Even if this panics, the switches must end.
+        // The switches must end even if this panics.
         let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             progress(1000);
             program.wait_for_kernel_halves(4);
@@ -492,7 +492,7 @@ fn the_next_router_knows_the_hosts() {
             switch.forward(200);
             program.signal(Signal::TERM);
             assert!(program.wait().success(), "{}", program.log());
-            // If the program has just sent a request, all packets wait for the next program.
+            // If the program has just sent an ARP request, all packets wait for the next program.
             if switch.is_forwarded_by_kernel() {
                 rounds += 1;
                 switch.forward(200);
@@ -512,7 +512,7 @@ fn the_next_router_knows_the_hosts() {
     }
 }
 
-/// The program forwards alone from then on, and so does its successor.
+/// From then on the program and its successor forward alone.
 #[test]
 fn routers_without_a_kernel_half_release_it() {
     let Some(mut scene) = Scene::new(&["l3", "--offload", "kernel"]) else {

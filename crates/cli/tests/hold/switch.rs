@@ -21,7 +21,7 @@ pub struct FakeSwitch {
     pub version: Version,
     id: u64,
     received: Vec<u8>,
-    /// The number of the packet that was sent last, and of the last that was flooded.
+    /// The number of the last packet sent, and of the last packet flooded.
     pub sent: u64,
     pub flooded: u64,
     /// The length of its packets.
@@ -30,17 +30,17 @@ pub struct FakeSwitch {
     pub is_segmented: bool,
     /// The interval of packets that no kernel half answers.
     pub others: Option<u64>,
-    /// Whether only the start of a message has been sent, and the replies that wait for its end.
+    /// Whether only the start of a message has been sent, so that replies wait for the rest.
     pub is_cut: bool,
     pub replies: Vec<u8>,
-    /// The counter of the program's last xid.
+    /// The counter in the program's last xid.
     last_xid: Option<u32>,
     /// The senders in the xids of packet-outs.
     pub senders: BTreeSet<u8>,
 }
 
 impl FakeSwitch {
-    /// Connects, and waits until the program floods its packets.
+    /// Connects, and waits until the program floods the switch's packets.
     pub fn join(port: u16, version: Version, id: u64) -> Self {
         let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let mut switch = Self::over(socket, version, id);
@@ -52,7 +52,7 @@ impl FakeSwitch {
         switch
     }
 
-    /// One that has joined by this connection, and has received this xid last.
+    /// Returns a switch that has joined by this connection, and has received this xid last.
     pub fn joined(socket: TcpStream, version: Version, last_xid: u32) -> Self {
         Self {
             last_xid: Some(last_xid),
@@ -80,7 +80,7 @@ impl FakeSwitch {
         }
     }
 
-    /// Returns `true` once the program has requested its features: from the reply on, packets are flooded.
+    /// Returns `true` once the program has requested the switch's features: from the reply on, packets are flooded.
     fn has_joined(&self) -> bool {
         self.id == 0
     }
@@ -125,7 +125,7 @@ impl FakeSwitch {
         }
     }
 
-    /// Returns `true` if anything arrives in time.
+    /// Returns `true` if any bytes arrive in time.
     pub fn hears_something(&mut self, patience: Duration) -> bool {
         self.socket.set_read_timeout(Some(patience)).unwrap();
         let heard = self.socket.peek(&mut [0]).is_ok_and(|count| count > 0);
@@ -146,7 +146,7 @@ impl FakeSwitch {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return false,
                 Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                // Also the end: the peer closed the connection with unread messages.
+                // A reset is an end, too: the peer closed the connection with unread messages.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return false,
                 Err(error) => panic!("nothing comes: {error}"),
             }

@@ -1,8 +1,8 @@
-//! The real systemd keeps the connections: a user's manager in namespaces of its own, with one unit.
+//! Tests with the real systemd, which keeps the connections: a user's manager in its own namespaces, with one unit.
 //!
-//! The other tests have `manager.rs` in its place, which is quick, runs everywhere, and lets them change what is kept. Only
-//! systemd itself shows that it accepts our names and messages, what it does beyond `FileDescriptorStoreMax=`, in which order
-//! it passes descriptors, and what a restart, a crash and a stop do to its store.
+//! The other tests use `manager.rs` instead, which is quick, runs everywhere, and can change the stored descriptors. Only
+//! systemd itself shows that it accepts our names and messages, how it handles descriptors beyond `FileDescriptorStoreMax=`,
+//! in which order it passes descriptors, and how a restart, a crash and a stop change its store.
 
 use crate::kernel::KERNEL;
 use crate::room::*;
@@ -19,14 +19,14 @@ use urtica_wire::Version;
 const SYSTEMD: &str = "/usr/lib/systemd/systemd";
 const UNIT: &str = "urtica.service";
 
-/// Where control groups may be mounted: the newer way, and the older two.
+/// Paths where control groups may be mounted: the newer one, and two older ones.
 const GROUPS: [&str; 3] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/systemd",
     "/sys/fs/cgroup/unified",
 ];
 
-/// Moves into a control group of its own, so that the manager's are below it.
+/// Moves into a new control group, so that the manager's groups are below it.
 const ENTER: &str = r#"
 set -e
 for root in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
@@ -37,7 +37,7 @@ done
 exec unshare --mount --cgroup --pid --fork --kill-child --mount-proc sh -c "$MANAGE"
 "#;
 
-/// In the namespaces: a machine that has been booted with systemd, as far as its manager looks.
+/// Sets up the namespaces as a machine that systemd has booted, as far as its manager checks.
 const MANAGE: &str = r#"
 set -e
 mount --make-rprivate /
@@ -59,7 +59,7 @@ fi
 wait
 "#;
 
-/// A manager with the unit; ends with all its processes when dropped.
+/// A manager with the unit; killed on drop, with all its processes.
 struct Manager {
     folder: tempfile::TempDir,
     name: String,
@@ -67,8 +67,8 @@ struct Manager {
 }
 
 impl Manager {
-    /// Starts it with a program's unit, which keeps this number of descriptors. Returns `None` where there is no systemd, or
-    /// not the privilege, after a line that says so; fails with CI=true.
+    /// Starts a manager with a program's unit, which keeps at most `most` descriptors. Without systemd or the privilege, prints a
+    /// line and returns `None`, or fails with CI=true.
     fn start(program: &[&str], most: u32) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let is_root = rustix::process::geteuid().is_root();
@@ -144,19 +144,19 @@ impl Manager {
         String::from_utf8(stdout).unwrap()
     }
 
-    /// A property of the unit.
+    /// Returns a property of the unit.
     fn property(&self, name: &str) -> String {
         let property = format!("--property={name}");
         let value = self.control(&["show", "--value", &property, UNIT]);
         value.trim().to_owned()
     }
 
-    /// How many descriptors it keeps.
+    /// Returns the number of descriptors that the manager keeps.
     fn stored(&self) -> usize {
         self.property("NFileDescriptorStore").parse().unwrap()
     }
 
-    /// The log of all programs so far.
+    /// Returns the log of all programs so far.
     fn log(&self) -> String {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
@@ -166,7 +166,7 @@ impl Manager {
         format!("\n--- systemd\n{own}\n--- programs\n{}", self.log())
     }
 
-    /// Waits until the log names its port: a thread of the program's own writes the log, perhaps after systemd is notified.
+    /// Waits until the log has the port: the program writes its log in a separate thread, perhaps after it notifies systemd.
     fn port(&self) -> u16 {
         let port = || {
             let log = self.log();
@@ -178,7 +178,7 @@ impl Manager {
         port().unwrap()
     }
 
-    /// How many times programs have taken connections over.
+    /// Returns the number of lines in the log with this sentence, which reports a take-over.
     fn times(&self, sentence: &str) -> usize {
         self.log().matches(sentence).count()
     }
@@ -193,7 +193,7 @@ impl Drop for Manager {
         let _ = self.namespaces.wait();
         let groups = GROUPS.map(|root| Path::new(root).join(&self.name));
         let is_gone = || groups.iter().all(|group| remove_group(group));
-        // The last processes may still be ending. A test that has failed must not fail again.
+        // The last processes may still be ending. A failed test must not panic again.
         let start = Instant::now();
         while !is_gone() && start.elapsed() < DEADLINE {
             thread::sleep(Duration::from_millis(10));
@@ -202,7 +202,7 @@ impl Drop for Manager {
     }
 }
 
-/// Removes a control group and those below it; returns whether it is gone.
+/// Removes a control group and the groups below it; returns `true` if it is gone.
 fn remove_group(group: &Path) -> bool {
     let below = fs::read_dir(group).into_iter().flatten().flatten();
     for entry in below.filter(|entry| entry.path().is_dir()) {
@@ -268,7 +268,7 @@ fn systemd_keeps_connections_until_the_unit_is_stopped() {
             .map(|switch| switch.join().expect("every packet is flooded"));
         let switches: Vec<_> = switches.collect();
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        // A build without the kernel half warns of it at each start.
+        // A build without the kernel half logs a warning at each start.
         let log = manager.log();
         let mut warnings = log.lines().filter(|line| line.contains("WARN"));
         let is_expected = |line: &str| !has_half && line.contains("the kernel half is not active");
@@ -281,10 +281,10 @@ fn systemd_keeps_connections_until_the_unit_is_stopped() {
     });
 }
 
-/// It discards what is beyond its maximum: these connections end with their program, and the others stay.
+/// systemd discards descriptors beyond its maximum: their connections end with their program, and the others stay.
 #[test]
 fn connections_beyond_the_maximum_of_systemd_end_with_their_program() {
-    // A listener, and one switch's socket and journal; the next one's socket has room, and its journal has not.
+    // There is room for a listener, one switch's socket and journal, and the next switch's socket, but not for its journal.
     let Some(manager) = Manager::start(&["hub"], 1 + 2 + 1) else {
         return;
     };

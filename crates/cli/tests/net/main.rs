@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// `urtica run` at a Unix socket; it ends when dropped.
+/// `urtica run` at a Unix socket; killed on drop.
 struct Controller {
     child: Child,
     /// Its log, kept open while the controller runs.
@@ -64,7 +64,7 @@ fn hosts_reach_each_other_under_a_controller_in_another_process() {
     let socket = folder.path().join("of.sock");
     let _controller = Controller::start("l2", &socket);
     let address = format!("unix:{}", socket.display());
-    // A busy machine lets pings wait: one round of several is enough.
+    // A busy machine delays pings, so one complete round of several is enough.
     let arguments = ["tree,depth=2,fanout=2", "--controller", &address];
     let (told, _) = commanded(&arguments, &"pingall\n".repeat(5));
     assert!(told.contains("3 of 3 switches are connected"), "{told}");
@@ -202,7 +202,7 @@ fn a_capture_contains_the_frames_of_the_link() {
     while let Some(packet) = reader.next_packet() {
         lengths.push(packet.unwrap().data.len());
     }
-    // At least a question and an answer of ARP, and requests and replies both ways.
+    // At least an ARP request and reply, and echo requests and replies both ways.
     assert!(
         lengths.iter().filter(|&&length| length == 60).count() >= 2,
         "{lengths:?}"
@@ -271,7 +271,7 @@ fn unknown_topologies_and_programs_are_refused_with_a_message() {
     }
 }
 
-/// Returns the output of `urtica net` for these commands from a pipe, and its exit status.
+/// Runs `urtica net` with these commands from a pipe; returns its output and exit status.
 fn commanded(arguments: &[&str], commands: &str) -> (String, Option<i32>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
         .arg("net")
@@ -372,7 +372,7 @@ fn reports_pings_streams_and_entries() {
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    // When the network is quiescent the entry is left that sends the rest to the controller.
+    // When the network is quiescent, only the entry that sends all other packets to the controller is left.
     let last = told.lines().last().unwrap();
     assert!(
         last.ends_with("priority=0 actions=CONTROLLER:65535"),
@@ -387,7 +387,7 @@ const STORM: &str = "mesh,4";
 fn pings_in_a_storm_end_when_the_time_is_over() {
     let output = urtica(&["net", STORM, "--ping-all", "--seconds", "1"]);
     let told = text(&output.stdout);
-    // It may be fast enough for the pings themselves.
+    // A fast machine may complete the pings themselves.
     let are_told =
         told.contains("Results: ") || told.contains(" received so far, of 12 to be sent");
     assert!(are_told, "{told}");
@@ -427,7 +427,7 @@ fn peak_kb(hosts: u32) -> u64 {
     peak.parse().unwrap()
 }
 
-/// It was 17 KB.
+/// An earlier version needed 17 KB.
 #[test]
 fn a_host_and_its_port_need_little_memory() {
     let (few, many) = (peak_kb(100), peak_kb(1_100));
@@ -483,9 +483,9 @@ fn a_signal_ends_pings_and_commands() {
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         let mut told = String::new();
         stdout.read_to_string(&mut told).unwrap();
-        // A pipe that stays open does not keep it.
+        // The command ends although the pipe stays open.
         assert_eq!(child.wait().unwrap().code(), Some(1), "{told}");
-        // The results until then are printed; on a machine that was suspended, the measurement may be complete.
+        // It prints the results so far; on a machine that was suspended, the measurement may be complete.
         let is_told = told.contains(expected) || told.contains("Results: ");
         assert!(is_told, "{told}");
     }

@@ -1,4 +1,4 @@
-//! A network whose controller serves HTTP.
+//! Tests of networks whose controller serves HTTP.
 
 use super::{text, urtica};
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A network whose controller serves HTTP; it ends when dropped.
+/// A network whose controller serves HTTP; killed on drop.
 #[cfg(feature = "northbound")]
 struct Served {
     child: Child,
@@ -18,7 +18,7 @@ struct Served {
 
 #[cfg(feature = "northbound")]
 impl Served {
-    /// Waits for the address. Its input stays open, so a prompt waits.
+    /// Starts the network, and waits for the address. Its input stays open, so that the prompt waits.
     fn start(arguments: &[&str], browser: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
             .args(arguments)
@@ -59,14 +59,14 @@ impl Served {
         (status, body.to_owned())
     }
 
-    /// The answer to a GET, without blanks.
+    /// Returns the answer to a GET request, without blanks.
     fn get(&self, path: &str) -> String {
         let (status, body) = self.send("GET", path, "");
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
 
-    /// Waits until the answer to a GET is as expected.
+    /// Waits until the answer to a GET request is as expected.
     fn wait(&self, path: &str, is_right: impl Fn(&str) -> bool) {
         let start = std::time::Instant::now();
         loop {
@@ -79,7 +79,7 @@ impl Served {
         }
     }
 
-    /// Ends it by SIGINT; returns its exit status.
+    /// Ends the network by SIGINT; returns its exit status.
     fn interrupt(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         // The rest of the output fits into the pipe.
@@ -97,7 +97,7 @@ impl Drop for Served {
     }
 }
 
-/// The number of pings after which hosts have failed to reach each other.
+/// The number of rounds of pings after which the test fails.
 #[cfg(feature = "northbound")]
 const ROUNDS: usize = 20;
 
@@ -126,7 +126,7 @@ fn requests_act_on_a_network_that_its_program_emulates() {
     let links = "/api/v1/links";
     net.wait(links, |links| links.matches("from").count() == 2);
     let ping = |body: &str| net.send("POST", "/api/v1/emulation/pings", body);
-    // A busy machine lets pings wait: one round of several is enough.
+    // A busy machine delays pings, so one complete round of several is enough.
     let rounds = std::iter::repeat_with(|| ping("")).take(ROUNDS);
     let mut answers = rounds.inspect(|(status, all)| assert_eq!(*status, 200, "{all}"));
     let all_reached = r#"{"sent":2,"answered":2,"longest_ms":"#;
@@ -152,7 +152,7 @@ fn requests_act_on_a_network_that_its_program_emulates() {
     );
     link(true);
     net.wait(links, |links| links.matches("from").count() == 2);
-    // A switch without power disconnects, and later joins again.
+    // A switch without power disconnects, and joins again with power.
     let switch = |runs: bool| {
         let body = format!(r#"{{"running": {runs}}}"#);
         let path = "/api/v1/emulation/switches/2";

@@ -1,4 +1,4 @@
-//! `urtica net simulate`.
+//! Tests of `urtica net simulate`.
 
 use super::{text, urtica};
 

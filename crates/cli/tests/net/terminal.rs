@@ -1,4 +1,4 @@
-//! `urtica net` at a terminal.
+//! Tests of `urtica net` at a terminal.
 
 use super::text;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -56,7 +56,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until this is shown, after the text of the last wait.
+    /// Waits until the terminal shows this text, after the text of the last wait.
     fn wait_for(&mut self, expected: &str) {
         const DEADLINE: Duration = Duration::from_secs(60);
         loop {

@@ -19,7 +19,7 @@ const BRIDGE: &str = "s1";
 
 const ENTRIES: u64 = 200_000;
 
-/// Longer than Open vSwitch needs for all entries on a busy machine.
+/// More than Open vSwitch needs for all entries on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// A program that adds entries to the first switch on request, and reports the result.
@@ -43,7 +43,7 @@ impl Program for Loader {
         let (network, done) = (background.network().clone(), self.done.clone());
         let start = self.start.lock().unwrap().take().expect("it starts once");
         background.spawn("loader", async move {
-            // It has a thread to itself, and may block.
+            // The program has its own thread, and may block.
             if start.recv().is_ok() {
                 let _ = done.send(load(&network).await);
             }
@@ -101,7 +101,7 @@ fn no_entry_of_200_000_is_lost_on_the_way_to_a_slow_open_vswitch() {
     let outcome = outcome.recv_timeout(DEADLINE).expect("it ends");
     assert_eq!(outcome, Ok(()));
     let sum = switch.dump_aggregate(BRIDGE, "OpenFlow13");
-    // With the table-miss entry.
+    // The added entries and the table-miss entry.
     let expected = format!("flow_count={}", ENTRIES + 1);
     assert!(sum.contains(&expected), "{sum}");
     drop(switch);

@@ -24,7 +24,7 @@ fn can_run() -> bool {
     require::root_and(&[openvswitch::TOOLS, &[pki::TOOL, "ping", "ss", "tshark"]].concat())
 }
 
-/// `urtica capture` in front of the controller.
+/// Starts `urtica capture` in front of the controller.
 fn start_capture(room: &Namespace, file: &Path, options: &[String]) -> Daemon {
     let mut command = room.command(URTICA);
     command.arg("capture").arg("-w").arg(file).args(options);
@@ -44,7 +44,7 @@ fn dissected(file: &Path, options: &[&str]) -> String {
     run(&mut tshark)
 }
 
-/// Checks that nothing is malformed, out of order or missing, that checksums are correct, and that the file has the
+/// Checks that the file has no malformed, reordered or missing data, has correct checksums, and contains the
 /// messages.
 fn assert_dissected(file: &Path) {
     let checked = [
@@ -132,7 +132,7 @@ fn tls_is_recorded_in_plain() {
         "--listen=pssl:6654:127.0.0.1".to_owned(),
         format!("--controller={TLS_TARGET}"),
     ];
-    // It is a controller to switches, and a switch to the controller, and each side knows the CA of the other alone.
+    // The capture is a controller to switches, and a switch to the controller; each side knows only the other's CA.
     let to_switches = pki::options(&pki.controller("capctl"));
     let to_controller = pki::options_with("--controller-", &pki.switch("capsw"));
     let options = [&addresses[..], &to_switches, &to_controller].concat();

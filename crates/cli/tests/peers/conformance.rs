@@ -173,7 +173,7 @@ impl Bed {
         handled.map_err(|error| error.to_string())
     }
 
-    /// The messages that the controller has been sent since the last call.
+    /// Returns the messages sent to the controller since the last call.
     fn heard(&mut self) -> Vec<Vec<u8>> {
         let Some(output) = self.switch.output(self.controller) else {
             return Vec::new();
@@ -222,7 +222,7 @@ impl Bed {
         tables
     }
 
-    /// Sends the case's set-up messages; each must be accepted, and stored as it was sent.
+    /// Sends the case's set-up messages; the switch must accept each, and store it as sent.
     fn set_up(&mut self, case: &Case) -> Result<(), String> {
         for message in &case.setup {
             let bytes = hex(message);
@@ -322,7 +322,7 @@ impl Bed {
     }
 }
 
-/// Returns `true` if a reply contains what was sent.
+/// Returns `true` if a reply contains the sent entry, group or meter.
 fn is_in(sent: &Message, reply: &MultipartReplyBody) -> bool {
     match (sent, reply) {
         (Message::FlowMod(sent), MultipartReplyBody::Flow(rows)) => rows.iter().any(|row| {
@@ -375,8 +375,8 @@ fn same(frame: &[u8], expected: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Pads a frame as os-ken does: to the 60 bytes that Ethernet requires, even if a popped tag has made it shorter on its
-/// way to the controller, where no Ethernet is.
+/// Pads a frame as os-ken does, to Ethernet's minimum of 60 bytes, even if a popped tag has made it shorter and it goes to
+/// the controller, where no Ethernet requires this.
 fn padded(frame: &[u8]) -> Vec<u8> {
     const SHORTEST: usize = 60;
     let mut padded = frame.to_vec();
@@ -428,7 +428,7 @@ fn every_case_passes() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// With tables compiled, and without.
+/// Runs a case with tables compiled, and without.
 fn run_both_ways(case: &Case) -> Result<(), String> {
     let run = |forwarding| {
         let result = Bed::new(forwarding).run(case);

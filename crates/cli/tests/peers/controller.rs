@@ -28,12 +28,12 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// `urtica run l2`.
+    /// Starts `urtica run l2`.
     pub fn urtica_l2(room: &Namespace) -> Self {
         Self::urtica(room, "l2")
     }
 
-    /// Our learning switch, answering in the kernel.
+    /// Starts our learning switch, answering in the kernel.
     pub fn urtica_l2_in_the_kernel(room: &Namespace) -> Self {
         let controller = Self::urtica_with(room, "l2", &["--offload", "kernel"]);
         eventually("the kernel half is active", DEADLINE, || {
@@ -45,51 +45,51 @@ impl Controller {
         controller
     }
 
-    /// Our learning switch, reading from rings.
+    /// Starts our learning switch, reading from rings.
     pub fn urtica_l2_behind_rings(room: &Namespace) -> Self {
         Self::urtica_with(room, "l2", &["--offload", "ring"])
     }
 
-    /// `urtica run` with these apps.
+    /// Starts `urtica run` with these programs.
     pub fn urtica(room: &Namespace, apps: &str) -> Self {
         Self::urtica_with(room, apps, &[])
     }
 
-    /// Our controller with these programs and options.
+    /// Starts our controller with these programs and options.
     pub fn urtica_with(room: &Namespace, apps: &str, options: &[&str]) -> Self {
         let arguments = [&["run", apps, "--listen", LISTEN], options].concat();
         Self::start(room, env!("CARGO_BIN_EXE_urtica"), &arguments)
     }
 
-    /// Our controller at another port.
+    /// Starts our controller at another port.
     pub fn urtica_at(room: &Namespace, port: u16, apps: &str, options: &[&str]) -> Self {
         let listen = format!("ptcp:{port}:127.0.0.1");
         let arguments = [&["run", apps, "--listen", &listen], options].concat();
         Self::start_at(room, port, env!("CARGO_BIN_EXE_urtica"), &arguments)
     }
 
-    /// Open vSwitch's learning switch: if a test fails under it, too, the test bed is at fault.
+    /// Starts Open vSwitch's learning switch: if a test fails under it, too, the test bed is at fault.
     pub fn ovs_testcontroller(room: &Namespace) -> Self {
         Self::start(room, "ovs-testcontroller", &[LISTEN])
     }
 
-    /// `urtica run l2` over TLS, with these files and other options.
+    /// Starts `urtica run l2` over TLS, with these options.
     pub fn urtica_tls(room: &Namespace, options: &[&str]) -> Self {
         let arguments = [&["run", "l2", "--listen", TLS_LISTEN], options].concat();
         Self::start(room, env!("CARGO_BIN_EXE_urtica"), &arguments)
     }
 
-    /// Open vSwitch's learning switch over TLS, with these files.
+    /// Starts Open vSwitch's learning switch over TLS, with these files.
     pub fn ovs_testcontroller_tls(room: &Namespace, files: &[&str]) -> Self {
         Self::start(room, "ovs-testcontroller", &[&[TLS_LISTEN], files].concat())
     }
 
-    /// A learning switch on os-ken, which answers as its simple_switch did.
+    /// Starts a learning switch on os-ken, which answers like its former simple_switch.
     pub fn os_ken(room: &Namespace) -> Self {
         Self::start(room, PYTHON, &[OS_KEN_SWITCH, "6653"])
     }
 
-    /// A learning switch on os-ken at another port, which becomes the master of each switch of 1.3 by a role request.
+    /// Starts a learning switch on os-ken at another port, which becomes the master of each 1.3 switch by a role request.
     pub fn os_ken_master_at(room: &Namespace, port: u16) -> Self {
         Self::start_at(room, port, PYTHON, &[OS_KEN_MASTER, &port.to_string()])
     }
@@ -119,7 +119,7 @@ impl Controller {
         self.daemon.log()
     }
 
-    /// Ends it as an operator would, with Ctrl-C.
+    /// Ends it by Ctrl-C, like an operator.
     ///
     /// # Panics
     /// If it does not end in time or does not end with status 0.
@@ -143,7 +143,7 @@ impl Controller {
         self.interrupt_and_find("through_rings=");
     }
 
-    /// Ends it, and finds that this counter is not 0.
+    /// Ends it, and checks that this counter is not 0.
     fn interrupt_and_find(self, counter: &str) {
         let log = self.interrupt_and_read();
         let none = format!("{counter}0");
@@ -152,7 +152,7 @@ impl Controller {
         assert!(found, "expected {counter} not to be 0:\n{log}");
     }
 
-    /// Ends it by this signal, and waits for its end with any status.
+    /// Ends it by this signal, with any status.
     pub fn end_by(&mut self, signal: Signal) {
         let ended = self.daemon.stop(signal);
         assert!(ended.is_some(), "the controller ends after {signal:?}");

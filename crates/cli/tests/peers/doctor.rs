@@ -1,5 +1,5 @@
-//! Tests of `urtica doctor` with deliberate mistakes. Each is found and explained; then the printed commands are
-//! executed, and it is no longer found. Valid set-ups have no problem.
+//! Tests of `urtica doctor` with deliberate mistakes. The doctor finds and explains each; after its printed commands, it
+//! finds the mistake no longer. In valid set-ups it finds no problem.
 
 mod certificates;
 mod healthy;
@@ -18,7 +18,7 @@ const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
 /// A shell in the test's namespace and environment.
 type Shell<'a> = &'a dyn Fn() -> Command;
 
-/// The machine as it is.
+/// Returns a shell on the machine as it is.
 fn shell() -> Command {
     Command::new("sh")
 }
@@ -91,7 +91,7 @@ impl Report {
     }
 }
 
-/// Types commands, as the finding has them.
+/// Executes commands as a finding prints them.
 fn type_in(shell: Shell, commands: &[String]) {
     assert!(!commands.is_empty(), "no command fixes it");
     for command in commands {
@@ -99,8 +99,8 @@ fn type_in(shell: Shell, commands: &[String]) {
     }
 }
 
-/// Finds this mistake with these words in its message, executes the printed commands, and waits until it is no longer
-/// found.
+/// Finds this mistake with these words in its message, executes the printed commands, and waits until the doctor no longer
+/// finds it.
 fn find_and_fix(shell: Shell, options: &[&str], name: &str, severity: &str, words: &[&str]) {
     let commands = examine(shell, options).commands(name, severity, words);
     type_in(shell, &commands);

@@ -1,5 +1,5 @@
-//! Tests that the measuring tools work, with runs too short for meaningful figures. Measurements of other programs are
-//! left out: their success is not ours to test (`make rivals`).
+//! Tests that the measuring tools work, with runs too short for meaningful figures. Excludes measurements of other
+//! programs, whose success is not ours to test (`make rivals`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -136,7 +136,7 @@ fn kernel_half_figures_are_measured_and_written() {
     let (lines, mut rows) = lines_of(folder.path(), "kernel-half-figures");
     rows.dedup();
     assert_eq!(rows, ["3", "8", "6", "7", "figure-4"]);
-    // For a pipeline that the program does not support there is a message.
+    // A pipeline that the program does not support gets a message instead.
     for line in &lines {
         let is_refused = line["remarks"].to_string().contains("refused: ");
         assert!(is_refused || line["figure"].as_f64().is_some(), "{line}");
@@ -189,7 +189,7 @@ fn switch_figures_are_measured_and_written() {
         fs::read_to_string(folder.path().join("switch-figures.md")).expect("it is written");
     let measured_on = document.matches("\nMeasured on: ").count();
     assert_eq!(measured_on, expected.len(), "{document}");
-    // Open vSwitch got the very entries of a rule set.
+    // Open vSwitch was given the entries of the rule set.
     let runs = fs::read_to_string(folder.path().join("sitting.jsonl")).expect("runs are kept");
     let rules = |line: &&str| line.contains("ovs_files.py") && line.contains("acl1-1k");
     let run_of_rules: Value =
@@ -222,13 +222,13 @@ fn switch_figures_are_measured_and_written() {
     assert_eq!(up_to_last(&again), up_to_last(&whole));
 }
 
-/// These tests run one at a time: all of them pin programs to the same two cores.
+/// Serialises these tests, all of which pin programs to the same two cores.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the command of a tool, for tiny runs of the program that was built for the tests.
+/// Returns the command of a tool, for tiny runs of the tested program.
 fn quick(tool: &str) -> Command {
     let mut command = Command::new("python3");
     command.arg(Path::new(TOOLS).join(tool)).args([
@@ -242,7 +242,7 @@ fn quick(tool: &str) -> Command {
     command
 }
 
-/// The lines of the table that a tool wrote as JSON, and the row of each.
+/// Returns the lines of the table that a tool wrote as JSON, and the row of each.
 fn lines_of(folder: &Path, name: &str) -> (Vec<Value>, Vec<String>) {
     let table =
         fs::read_to_string(folder.join(format!("{name}.md"))).expect("a document is written");
@@ -258,7 +258,7 @@ fn lines_of(folder: &Path, name: &str) -> (Vec<Value>, Vec<String>) {
     (lines, rows)
 }
 
-/// A folder in which the tool sees ovs-bench, set up.
+/// Creates a folder that the tool takes for an installed ovs-bench.
 fn stand_in_for_ovs_bench(folder: &Path) -> String {
     let place = folder.join("ovs-bench");
     fs::create_dir(&place).expect("a folder can be made");

@@ -1,4 +1,4 @@
-//! The firewall in front of a real Open vSwitch, which hides the ports of fragments unless configured otherwise.
+//! Tests the firewall on a real Open vSwitch, which hides the ports of fragments unless configured otherwise.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/fragments
 const RULES: &str = "deny tcp,tp_dst=22\ndeny tcp6,tp_dst=22\ndeny udp,tp_dst=53\ndeny udp6,tp_dst=53\ndefault allow\n";
 const SERVING_WITHIN: Duration = Duration::from_secs(10);
 
-/// The allowed packets, in the order of sending.
+/// The allowed packets, in sending order.
 const ALLOWED: &str = "ipv4 udp to 54, ipv4 rest of udp, ipv4 tcp to 23, ipv4 ping, ipv6 udp to 54, ipv6 rest of udp, \
                        ipv6 tcp to 23, ipv6 ping";
 

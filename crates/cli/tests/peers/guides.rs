@@ -13,12 +13,12 @@ use crate::namespace::{Host, Namespace};
 use crate::process::run;
 use crate::{openvswitch, pki, require};
 
-/// Written by the measuring tools; their commands are run by `make`.
+/// The suffix of guides written by the measuring tools, whose commands `make` runs.
 const WRITTEN_BY_TOOLS: &str = "-figures.md";
-/// Typed by `tools/package-test`, which needs its own machine for it.
+/// A guide whose commands `tools/package-test` executes on its own machine.
 const TYPED_ELSEWHERE: &str = "docs/start.md";
 
-/// Guides without a block that is run here: each states the reason.
+/// Guides without a block that this test runs; each block gives the reason.
 const NOT_RUN: [&str; 4] = [
     "docs/bench-switch.md",
     "docs/python.md",
@@ -26,7 +26,7 @@ const NOT_RUN: [&str; 4] = [
     "docs/web.md",
 ];
 
-/// Files that guides assume.
+/// The firewall's rules that guides assume.
 const FIREWALL_RULES: &str = "deny tcp,tp_dst=22\ndefault allow\n";
 const WRONG_RULES: &str = "allow icmp\ndeny  tpc,tp_dst=22\ndefault allow\n";
 const WRONG_CONFIGURATION: &str = "programs = [\"l2\"]\nlisen = [\"ptcp:6653\"]\n";
@@ -39,7 +39,7 @@ ca-cert = "/etc/urtica/pki/switchca/cacert.pem"
 "#;
 const TOKENS: &str = "4f9ec7d0b6a1c5e2d3b8a7f60912c4de\n";
 
-/// A test for each guide, and the list of them.
+/// Defines a test for each guide, and their list.
 macro_rules! guides {
     ($($test:ident: $path:literal $(, $prepare:expr)?;)*) => {
         const GUIDES: &[&str] = &[$($path),*];
@@ -97,7 +97,7 @@ fn prepare_net(machine: &mut Machine<'_>) {
     machine.enter("urtica run l2");
 }
 
-/// The last commands cause the doctor's findings.
+/// Prepares the findings of the last commands of the guide.
 fn prepare_operating(machine: &mut Machine<'_>) {
     machine.write("urtica.toml", WRONG_CONFIGURATION);
     machine.write("etc.toml", TLS_CONFIGURATION);
@@ -107,7 +107,7 @@ fn prepare_operating(machine: &mut Machine<'_>) {
     machine.enter("python3 -m http.server --bind 127.0.0.1 8080");
 }
 
-/// The switch creates its own interface of this name.
+/// Prepares for the switch, which creates its own interface of this name.
 fn prepare_switch(machine: &mut Machine<'_>) {
     machine.enter("ovs-vsctl del-br br0");
 }
@@ -157,7 +157,7 @@ fn follow(path: &str, prepare: &[fn(&mut Machine<'_>)]) {
     }
 }
 
-/// The machine has the interfaces `eth1` to `eth4`, and a cable to another machine.
+/// Gives the machine the interfaces `eth1` to `eth4`, and a cable to another machine.
 fn connect(room: &Namespace, other: &Namespace) {
     let script = format!(
         "for n in 1 2 3 4; do ip link add eth$n type veth peer name peer$n; ip link set eth$n up; ip link set peer$n up; done
@@ -169,7 +169,7 @@ fn connect(room: &Namespace, other: &Namespace) {
     run(other.command("sh").args(["-ec", script]));
 }
 
-/// The first configuration that a guide shows.
+/// Returns the first configuration in a guide.
 fn toml_of(path: &str) -> String {
     let guide = text(path);
     let (_, rest) = guide.split_once("```toml\n").expect("a configuration");
@@ -177,7 +177,7 @@ fn toml_of(path: &str) -> String {
     shown.into()
 }
 
-/// A guide that is not in the list would not be typed.
+/// A guide missing from the list would not be tested.
 #[test]
 fn each_guide_with_commands_is_in_the_list() {
     let mut paths = vec![PathBuf::from("README.md")];
@@ -200,7 +200,7 @@ fn each_guide_with_commands_is_in_the_list() {
     assert_eq!(listed, expected);
 }
 
-/// A guide that has a block to run is not left out as a whole.
+/// A guide with a block that can run must be in the list.
 #[test]
 fn guides_that_are_not_run_give_a_reason_for_each_block() {
     for path in NOT_RUN {

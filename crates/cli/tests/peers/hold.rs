@@ -40,7 +40,7 @@ fn stays_connected(protocol: &str, program: &[&str]) {
     let options = [&program[1..], &[&hold]].concat();
     let start = || {
         let controller = Controller::urtica_with(&room, program[0], &options);
-        // The holder has the listening socket open, and a kernel half answers, before the controller runs.
+        // Before the controller runs, the holder has the listening socket open, and a kernel half answers.
         eventually("the controller has taken over", DEADLINE, || {
             controller.log().contains("listening address=")
         });

@@ -50,7 +50,7 @@ fn in_the_kernel(protocol: &str) {
     }
 }
 
-/// A switch gets its kernel half after 16 packet-ins, and a second: a ping alone makes too few for the kernel to answer any.
+/// A switch gets its kernel half only after 16 packet-ins and a second, so a ping alone has too few packets for the kernel.
 fn ping_and_begin_flows(from: &Host, to: &Host) {
     from.ping(to);
     let script = format!(
@@ -81,7 +81,7 @@ fn behind_rings(protocol: &str) {
     }
 }
 
-/// The control experiment, under Open vSwitch's own controller.
+/// The control experiment under Open vSwitch's own controller.
 #[test]
 fn ovs_l2_under_ovs_testcontroller() {
     hosts_reach_each_other(
@@ -118,7 +118,7 @@ fn hosts_reach_each_other(
         "a flow entry with idle_timeout and an output action has counted packets",
         DEADLINE,
         || {
-            // Open vSwitch brings its counters up to date about once a second. Until then the entry must not be idle
+            // Open vSwitch updates its counters about once a second. Until then the entry must not be idle
             // for its five seconds.
             meet(&hosts[0], &hosts[1]);
             switch

@@ -13,7 +13,7 @@ const BRIDGE: &str = "s1";
 /// The number of subnets, each with a host of its number.
 const SUBNETS: u8 = 3;
 
-/// OpenFlow 1.0 cannot decrement TTLs: the controller forwards each packet.
+/// OpenFlow 1.0 cannot decrement TTLs, so the controller forwards each packet.
 #[test]
 fn ovs_l3_of10_in_the_kernel() {
     if require::kernel_half() {
@@ -26,7 +26,7 @@ fn ovs_l3_of10_in_the_kernel() {
     }
 }
 
-/// In 1.3 the switch forwards all packets after a flow's first.
+/// In 1.3 the switch forwards all packets of a flow after the first.
 #[test]
 fn ovs_l3_of13_in_the_kernel() {
     if require::kernel_half() {
@@ -55,7 +55,7 @@ fn subnets_reach_each_other(protocol: &str, programs: &str, offload: &str, stop:
     switch.wait_connected();
     for from in &hosts {
         for to in hosts.iter().filter(|to| to.address != from.address) {
-            // Ports are not flooded to at first.
+            // New ports are not flooded to at first.
             from.reach(to);
             from.ping(to);
         }

@@ -2,7 +2,7 @@
 //! and tshark.
 //!
 //! Each test of the network has its own network namespace, with its Open vSwitch, its controller and the ends of its
-//! links, so tests run in parallel and never touch the machine's own Open vSwitch. They need root and what
+//! links, so tests run in parallel and never touch the machine's own Open vSwitch. They need root and the programs that
 //! `tools/setup` installs; otherwise they report this and pass, or fail if `CI=true` is set.
 
 mod bulk;

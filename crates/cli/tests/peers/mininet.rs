@@ -1,5 +1,5 @@
-//! Mininet's `pingall`, as its users type it: a tree of 13 switches and 27 hosts, and a torus, which is full of loops.
-//! It is repeated until nothing is dropped, since Mininet waits for no controller, and a busy machine delays pings.
+//! Mininet's `pingall`, as its users type it, on a tree of 13 switches and 27 hosts, and on a torus with many loops. It is
+//! repeated until no ping is dropped, since Mininet waits for no controller, and a busy machine delays pings.
 
 use crate::controller::Controller;
 use crate::namespace::Namespace;
@@ -33,13 +33,13 @@ fn mininet_torus_pingall() {
     );
 }
 
-/// A tree, with the services in the kernel.
+/// A tree, with services in the kernel.
 #[test]
 fn mininet_pingall_with_services_in_the_kernel() {
     if !has_tools() || !require::kernel_half() {
         return;
     }
-    // In the tree, paths leave no choice, so that the kernel sends first packets on.
+    // A tree has only one path between hosts, so the kernel forwards first packets.
     for topology in ["torus,3,3", "tree,depth=2,fanout=3"] {
         let room = Namespace::new();
         let controller =

@@ -19,7 +19,7 @@ pub struct Namespace {
     files: Option<Files>,
 }
 
-/// Folders that others on the machine do not see, for as long as the process lives that holds their namespace.
+/// Mounts in a namespace, invisible to the rest of the machine, as long as the process that holds the namespace lives.
 struct Files {
     holder: Daemon,
     _folder: TempDir,
@@ -45,7 +45,7 @@ impl Namespace {
     pub fn with_own_files() -> Self {
         let mut namespace = Self::new();
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        // The names of namespaces stay.
+        // Keep the names of network namespaces.
         let script = "cp -a /etc etc; mount --bind etc /etc; mkdir -p /etc/urtica names
             mount --rbind /run/netns names; mount -t tmpfs tmpfs /run; mkdir /run/netns; mount --rbind names /run/netns
             mount -t tmpfs tmpfs /var/lib; mkdir /var/lib/openvswitch /var/lib/urtica-switch; echo ready; exec sleep infinity";
@@ -77,7 +77,7 @@ impl Namespace {
         command
     }
 
-    /// Its name, for commands that put an interface there.
+    /// Returns its name, for commands that put an interface there.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -141,8 +141,8 @@ impl Host {
         self.namespace.command(program)
     }
 
-    /// Pings `peer` until there are five replies, without a limit on their delay: with `-w`, ping keeps waiting; with
-    /// `-c` alone, after the last request, it waits for only twice the longest delay so far.
+    /// Pings `peer` until five replies have arrived, without a limit on their delay: with `-w`, ping keeps waiting; with
+    /// only `-c`, after the last request, it waits for only twice the longest delay so far.
     ///
     /// # Panics
     /// If any of the first five pings is lost.
@@ -183,7 +183,7 @@ impl Host {
     }
 }
 
-/// Tests that fail must not litter the machine.
+/// Failing tests must not litter the machine.
 #[test]
 fn a_dropped_namespace_is_gone() {
     if !crate::require::root_and(&["ip"]) {

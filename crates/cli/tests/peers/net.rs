@@ -1,4 +1,4 @@
-//! A network in one process under a controller of others, over TCP.
+//! Tests a network in one process under another project's controller, over TCP.
 
 use crate::controller::{Controller, TARGET};
 use crate::namespace::Namespace;

@@ -1,4 +1,4 @@
-//! Scripts for Ryu's REST interface in front of a real Open vSwitch, with curl as Ryu's documentation has it.
+//! Scripts for Ryu's REST interface with a real Open vSwitch, using curl as in Ryu's documentation.
 
 use crate::controller::{Controller, TARGET};
 use crate::namespace::Namespace;

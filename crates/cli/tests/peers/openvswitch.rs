@@ -1,4 +1,4 @@
-//! An Open vSwitch of the test's own: user-space datapath, private database, sockets and logs.
+//! A test's own Open vSwitch: user-space datapath, private database, sockets and logs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::namespace::Namespace;
 use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
 
-/// The programs it consists of.
+/// The programs of Open vSwitch.
 pub const TOOLS: &[&str] = &[
     "ip",
     "ovsdb-tool",
@@ -23,7 +23,7 @@ const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 /// A running ovs-vswitchd with its database, inside a namespace. Both end when this is dropped.
 pub struct OpenVswitch<'room> {
     room: &'room Namespace,
-    // Declared before the database and the folder, so that they are dropped in this order.
+    // Declared before the database and the folder, since fields are dropped in this order.
     vswitchd: Daemon,
     _database: Daemon,
     folder: TempDir,
@@ -72,7 +72,7 @@ impl<'room> OpenVswitch<'room> {
         self.room
     }
 
-    /// A command that finds this Open vSwitch, and no other, in its environment.
+    /// Returns a command whose environment makes it find only this Open vSwitch.
     pub fn command(&self, program: &str) -> Command {
         let mut command = self.room.command(program);
         in_folder(&mut command, self.folder.path());
@@ -108,7 +108,7 @@ impl<'room> OpenVswitch<'room> {
         run(&mut command);
     }
 
-    /// Stops the switch at any point, until [`OpenVswitch::resume`].
+    /// Stops the switch until [`OpenVswitch::resume`].
     pub fn pause(&self) {
         self.vswitchd.signal(Signal::STOP);
     }
@@ -147,7 +147,7 @@ impl<'room> OpenVswitch<'room> {
             .args(["-O", protocol, "dump-aggregate", bridge]))
     }
 
-    /// The flow entries of a bridge, in ovs-ofctl's words, one a line.
+    /// Returns the flow entries of a bridge in ovs-ofctl's format, one per line.
     pub fn dump_flows(&self, bridge: &str, protocol: &str) -> String {
         run(self
             .command("ovs-ofctl")
@@ -155,7 +155,7 @@ impl<'room> OpenVswitch<'room> {
     }
 }
 
-/// Makes Open vSwitch's programs keep to this folder.
+/// Makes Open vSwitch's programs use only this folder.
 fn in_folder<'command>(command: &'command mut Command, folder: &Path) -> &'command mut Command {
     command.envs(["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"].map(|variable| (variable, folder)))
 }

@@ -1,4 +1,4 @@
-//! Commands that end, daemons that do not, and waiting for things to become true.
+//! Commands that end, daemons that do not, and waiting for conditions.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `command` with both of its outputs going to the file `log`.
+    /// Starts `command`, and writes both of its outputs to the file `log`.
     pub fn start(command: &mut Command, log: &Path) -> Self {
         let output = File::create(log).expect("a log file can be made in the test's folder");
         let errors = output.try_clone().expect("a file handle can be cloned");
@@ -70,7 +70,7 @@ impl Daemon {
         }
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

@@ -17,14 +17,14 @@ fn can_run(more: &[&str]) -> bool {
     require::root_and(&[openvswitch::TOOLS, TOOLS, more].concat())
 }
 
-/// A namespace with two hosts.
+/// Creates a namespace with two hosts.
 fn room_with_hosts() -> (Namespace, Vec<Host>) {
     let room = Namespace::new();
     let hosts = (1..=2).map(|number| Host::new(&room, number)).collect();
     (room, hosts)
 }
 
-/// A bridge between the hosts, without a controller yet.
+/// Creates a bridge between the hosts, without a controller at first.
 fn bridge<'room>(room: &'room Namespace, hosts: &[Host], protocol: &str) -> OpenVswitch<'room> {
     let switch = OpenVswitch::start(room);
     let ports: Vec<&str> = hosts.iter().map(|host| host.switch_port.as_str()).collect();
@@ -38,7 +38,7 @@ fn set_controllers(switch: &OpenVswitch, targets: &[&str]) {
     run(command.args(targets));
 }
 
-/// The roles that the bridge has given, in order: `master`, `other` (which is equal) or `slave`.
+/// Returns the roles that the bridge has given, in order: `master`, `other` (which is equal) or `slave`.
 fn roles(switch: &OpenVswitch) -> Vec<String> {
     let columns = ["--bare", "--columns=role", "list", "controller"];
     let roles = run(switch.command("ovs-vsctl").args(columns));
@@ -112,7 +112,7 @@ fn one_of_two_answers(protocol: &str, app: &str, options: &[&str]) {
     secondary.interrupt();
 }
 
-/// The control experiment, which shows the purpose of roles.
+/// The control experiment, which shows why roles are needed.
 #[test]
 fn two_equals_answer_each_packet_twice() {
     if !can_run(&[]) {
@@ -150,7 +150,7 @@ fn a_later_primary_takes_over_and_a_reconnection_takes_back() {
         says(&first) || says(&second)
     });
     expect_each_answered_once(&hosts);
-    // Only the first is left, and reconnects.
+    // Leaves only the first controller, which reconnects.
     set_controllers(&switch, &[SECOND_TARGET]);
     set_controllers(&switch, &[TARGET]);
     wait_for_roles(&switch, &["master"]);

@@ -95,7 +95,7 @@ fn switch_with_af_xdp() {
     hosts_reach_each_other_by("afxdp", &[], start, Host::ping, &under_controller("1.3"));
 }
 
-/// The switch's machine is a host of the network by the LOCAL port: as a port of the learning switch, by entries of
+/// By its LOCAL port, the switch's machine is a host of the network: as a port of the learning switch, by entries of
 /// both versions, and under a controller.
 #[test]
 fn hosts_reach_the_switchs_machine_by_its_local_port() {
@@ -158,7 +158,7 @@ fn a_local_port_needs_a_free_name() {
     }
 }
 
-/// A local sender leaves checksums and segmentation to the switch, on one thread, and on several threads that share
+/// A local sender offloads checksums and segmentation to the switch. Tests one thread, and several threads that share
 /// each port.
 #[test]
 fn switch_carries_tcp_whole() {
@@ -226,7 +226,7 @@ fn hosts_reach_each_other<C>(tools: &[&str], start: fn(&Namespace) -> C, options
     hosts_reach_each_other_by("afpacket", tools, start, Host::ping, options);
 }
 
-/// Through a switch with ports of this kind.
+/// Tests a switch with ports of this kind.
 fn hosts_reach_each_other_by<C>(
     kind: &str,
     tools: &[&str],
@@ -251,14 +251,14 @@ fn hosts_reach_each_other_by<C>(
     switch.interrupt();
 }
 
-/// A running `urtica switch`; ends when dropped.
+/// A running `urtica switch`; killed on drop.
 pub struct Switch {
     daemon: Daemon,
     _folder: TempDir,
 }
 
 impl Switch {
-    /// Starts it, and waits for the controller that its options name.
+    /// Starts the switch, and waits for the controller that its options name.
     pub fn start(room: &Namespace, ports: &[String], options: &[&str]) -> Self {
         let ready = match options.contains(&"--controller") {
             true => "connected",
@@ -267,7 +267,7 @@ impl Switch {
         Self::start_until(room, ports, options, ready)
     }
 
-    /// Starts it, and waits until it has logged this.
+    /// Starts the switch, and waits until its log contains `ready`.
     pub fn start_until(room: &Namespace, ports: &[String], options: &[&str], ready: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mut command = room.command(env!("CARGO_BIN_EXE_urtica"));
@@ -289,7 +289,7 @@ impl Switch {
         self.daemon.log()
     }
 
-    /// Ends it as an operator would, with Ctrl-C.
+    /// Ends it by Ctrl-C, like an operator.
     /// # Panics
     /// If it does not end in time or does not end with status 0.
     pub fn interrupt(&mut self) {

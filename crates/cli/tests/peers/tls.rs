@@ -1,4 +1,4 @@
-//! TLS between us and Open vSwitch, both ways, by the commands of docs/operating.md.
+//! Tests of TLS between us and Open vSwitch in both directions, by the commands of docs/operating.md.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -45,7 +45,7 @@ fn ovs_under_our_controller_over_tls() {
     switch.add_bridge(BRIDGE, "OpenFlow13", TLS_TARGET, &ports);
     switch.wait_connected();
     hosts[0].ping(&hosts[1]);
-    // And we connect to it, as ovs-ofctl does.
+    // We also connect to the switch, like ovs-ofctl.
     let both = ["set-controller", BRIDGE, TLS_TARGET, "pssl:6654:127.0.0.1"];
     run(switch.command("ovs-vsctl").arg("--timeout=120").args(both));
     let mut shown = String::new();

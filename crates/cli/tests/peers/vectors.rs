@@ -1,4 +1,4 @@
-//! Compares the golden messages of the wire crate with the messages that os-ken makes, and with tshark's dissection.
+//! Compares the golden messages of the wire crate with messages from os-ken, and with tshark's dissection.
 
 use std::fs::File;
 use std::process::Command;

@@ -10,11 +10,11 @@ use urtica_topology::PortId;
 use urtica_topology::spec::{LinkPlan, LinkProperties, Plan, SwitchPlan};
 use urtica_wire::{DatapathId, PortNo};
 
-/// The time, by the network's clock, after which it must be known.
+/// The maximum duration of discovery, by the network's clock.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Measures from the first switch's hello to the last link. Bytes arrive at once; all work of switches and controller
-/// is done.
+/// Measures from the first switch's hello to the last link. Bytes arrive at once, so the result is the work of switches
+/// and controller.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let switches = effort.either(1000, 20);
     let plan = circles(switches);
@@ -43,7 +43,7 @@ pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     )])
 }
 
-/// Each switch has links to three that follow it, near and far.
+/// Links each switch to three that follow it, near and far.
 fn circles(switches: u64) -> Plan {
     let distances = [1, switches / 7, switches / 3];
     let link = |switch: u64, place: usize| {

@@ -5,14 +5,14 @@ use std::time::Duration;
 use urtica_bench::Error;
 use urtica_net::{Datagrams, Net, NetError};
 
-/// The time from one datagram of a host to the next: five of them wait for a switch each time.
+/// The interval of a host's datagrams; about five wait for a switch at any time.
 const INTERVAL: Duration = Duration::from_micros(2);
 
-/// Until when all entries are made that a flow needs.
+/// The time after which all entries that the flows need are installed.
 const WARM_UP: Duration = Duration::from_millis(50);
 
-/// Every host of a fat tree sends to one far away, by entries of the routing program. A hop is one frame over one link and
-/// through the switch at its end.
+/// Measures a fat tree in which every host sends to a distant one, by entries of the routing program. A hop is one frame over
+/// one link and through the switch at its end.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let mut net = routed("fattree,4")?;
     let time = Duration::from_millis(effort.either(100, 1));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use urtica_bench::Error;
 use urtica_net::{Datagrams, End, FlowId, LinkId, Net, NetError};
 
-/// Between two datagrams of the flow, which is as fine as the figure can be.
+/// The interval of the flow's datagrams, and so the resolution of the figure.
 const INTERVAL: Duration = Duration::from_micros(50);
 
 /// The maximum duration of a repair.

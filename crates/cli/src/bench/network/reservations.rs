@@ -74,7 +74,7 @@ trait Links: Sync {
 
     fn count(&self) -> usize;
 
-    /// Reserves 1 on each link of the path, or on no link; returns whether it was reserved.
+    /// Reserves 1 on each link of the path, or on none; returns whether it did.
     fn reserve(&self, path: [usize; HOPS]) -> bool;
 
     /// Returns the free bandwidth of all links together.
@@ -101,9 +101,8 @@ impl Links for Transactional {
     }
 }
 
-/// A counter for each link, on its own cache line, like a variable. Concurrent reservations are not atomic: two can
-/// take the capacity for one, and each get half. This only moves the same cache lines between cores, as a limit to
-/// compare with.
+/// A counter for each link, on its own cache line, like a variable. Reserving a path is not atomic, and checks no capacity: it
+/// only moves the same cache lines between cores, as a limit to compare with.
 struct Plain(Vec<Line>);
 
 #[repr(align(64))]

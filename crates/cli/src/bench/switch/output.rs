@@ -65,7 +65,7 @@ impl Output {
             .zip(columns)
             .map(|(cell, &(_, width))| format!("{cell:>width$}"));
         let line = padded.collect::<Vec<_>>().join("  ");
-        // A reader that has closed, as in `| head`, is no failure of the benchmark.
+        // A closed pipe, as in `| head`, is no failure of the benchmark.
         let _ = writeln!(self.table, "{line}");
     }
 }

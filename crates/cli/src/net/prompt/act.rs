@@ -17,7 +17,7 @@ const STREAM_BYTES: u64 = 64 << 20;
 const STREAM: Duration = Duration::from_secs(5);
 
 impl Prompt<'_> {
-    /// Each host pings each other.
+    /// Pings each host from each other.
     pub(super) fn ping_all(&mut self) -> Result<Done, NetError> {
         say("*** Ping: testing ping reachability");
         let report = self.net.ping_all()?;
@@ -29,7 +29,7 @@ impl Prompt<'_> {
         Ok(Done::well_if(report.is_complete()))
     }
 
-    /// The first two hosts ping each other.
+    /// Lets the first two hosts ping each other.
     pub(super) fn ping_pair(&mut self) -> Result<Done, NetError> {
         let hosts: Vec<HostId> = self.net.hosts().take(2).collect();
         let [a, b] = hosts[..] else {
@@ -41,7 +41,7 @@ impl Prompt<'_> {
         Ok(Done::well_if(report.is_complete()))
     }
 
-    /// Pings one host from another, with the output of `ping`. Succeeds if there was any reply.
+    /// Pings one host from another, with the output of `ping`. Succeeds if any reply arrives.
     pub(super) fn ping(&mut self, from: &str, to: &str, count: u32) -> Result<Done, NetError> {
         let pair = (self.net.host(from)?, self.net.host(to)?);
         let (_, address) = self.net.host_addresses(pair.1)?;
@@ -83,7 +83,7 @@ impl Prompt<'_> {
         Ok(())
     }
 
-    /// A stream from one host to another.
+    /// Sends a stream from one host to another, and prints its rate.
     pub(super) fn iperf(&mut self, ends: Option<(String, String)>) -> Result<Done, NetError> {
         let hosts = &self.names.hosts;
         let ends = ends.or_else(|| Some((hosts.first()?.0.clone(), hosts.last()?.0.clone())));
@@ -111,7 +111,7 @@ impl Prompt<'_> {
         Ok(Done::well_if(report.received_bytes > 0))
     }
 
-    /// Cuts or repairs all links between two.
+    /// Cuts or repairs all links between two nodes.
     pub(super) fn link(&mut self, a: &str, b: &str, is_up: bool) -> Result<Done, NetError> {
         let links: Vec<LinkId> = between(&self.names, self.net.links(), a, b).collect();
         for &link in &links {
@@ -141,7 +141,7 @@ impl Prompt<'_> {
         Ok(Done::well_if(!self.net.is_interrupted()))
     }
 
-    /// A line per host: the hosts that it reached, and an X for the others.
+    /// Prints a line per host: the hosts that it reached, and an X for each other host.
     fn tell_pings(&self, report: &PingAllReport) {
         let mut failed = report.failed.iter().copied().peekable();
         for (from, (name, _)) in self.net.hosts().zip(&self.names.hosts) {

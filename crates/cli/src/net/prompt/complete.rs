@@ -21,7 +21,7 @@ impl Completion {
         words.sort_unstable();
         words.dedup();
         let blank = match words.len() {
-            // The only completion: the next word can be typed.
+            // With only one completion, the next word can follow.
             1 => " ",
             _ => "",
         };

@@ -1,7 +1,7 @@
 //! The source of commands: an editor on a terminal, or lines from standard input.
 //!
-//! A thread reads, so that the network keeps running. It reads a line only on request: until a command is done, the
-//! editor does not own the terminal, and Ctrl-C is a signal.
+//! A thread reads, so that the network keeps running. It reads a line only on request: while a command runs, the
+//! editor does not control the terminal, and Ctrl-C is a signal.
 
 use super::complete::Completion;
 use super::names::Names;
@@ -64,7 +64,7 @@ impl Lines {
 
     /// Requests a line.
     pub fn ask(&self) {
-        // The end of the reader is noticed when the line is received.
+        // If the reader has ended, receiving the line reports it.
         let _ = self.wanted.send(());
     }
 

@@ -5,13 +5,13 @@ use crate::say::say;
 use urtica_net::{End, Net, NetError, SwitchId};
 use urtica_wire::FlowStatsRequest;
 
-/// The controller's name, in this process or another.
+/// The controller's name, whether it runs in this process or another.
 const CONTROLLER: &str = "c0";
 
 /// The width of the line above a switch's entries.
 const RULE_WIDTH: usize = 76;
 
-/// The names of all nodes.
+/// Prints the names of all nodes.
 pub(super) fn nodes(net: &Net, names: &Names) {
     let controller = net.has_control_plane().then_some(CONTROLLER);
     let hosts = names.hosts.iter().map(|(name, _)| name.as_str());
@@ -25,7 +25,7 @@ pub(super) fn nodes(net: &Net, names: &Names) {
     say(all.join(" "));
 }
 
-/// The connections of each node.
+/// Prints the connections of each node.
 pub(super) fn net(net: &Net) -> Result<(), NetError> {
     for host in net.hosts() {
         let name = net.host_name(host)?;
@@ -49,7 +49,7 @@ pub(super) fn net(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
-/// The links, and whether they are cut.
+/// Prints the links, and whether they are cut.
 pub(super) fn links(net: &Net) -> Result<(), NetError> {
     for link in net.links() {
         let [a, b] = net.ends(link)?;
@@ -63,7 +63,7 @@ pub(super) fn links(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
-/// The interfaces of each node.
+/// Prints the interfaces of each node.
 pub(super) fn intfs(net: &Net) -> Result<(), NetError> {
     for host in net.hosts() {
         let name = net.host_name(host)?;
@@ -76,7 +76,7 @@ pub(super) fn intfs(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
-/// Each node with its addresses and state.
+/// Prints each node with its addresses and state.
 pub(super) fn dump(net: &Net) -> Result<(), NetError> {
     for host in net.hosts() {
         let (mac, ipv4) = net.host_addresses(host)?;
@@ -98,7 +98,7 @@ pub(super) fn dump(net: &Net) -> Result<(), NetError> {
     Ok(())
 }
 
-/// The flow entries of one switch, or of all.
+/// Prints the flow entries of one switch, or of all.
 pub(super) fn flows(net: &mut Net, only: Option<&str>) -> Result<(), NetError> {
     let now = net.now();
     for switch in net.switches() {

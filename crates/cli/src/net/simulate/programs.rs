@@ -1,4 +1,4 @@
-//! The options and promises with which sets of programs are simulated.
+//! The options of simulated programs, and the properties that they guarantee.
 //!
 //! Networks have loops if discovery runs, whether named or added by a program. Programs that need a file get one: a firewall
 //! that denies the hosts' datagrams, and three subnets for the hosts.
@@ -17,11 +17,11 @@ use urtica_net::simulate::{FloodBound, PlantedBug, Programs, Scenario};
 use urtica_topology::spec::Plan;
 use urtica_wire::packet::{Headers, ip_proto};
 
-/// Hosts' datagrams, which go to this port, are denied, and everything else is allowed.
+/// Rules that deny hosts' datagrams, which go to this port, and allow everything else.
 const FIREWALL_RULES: &str = "deny udp,tp_dst=5001\ndefault allow\n";
 
-/// Three subnets, and a large one without hosts. Hosts of these networks treat everybody as a neighbour, so the gateways answer for
-/// all remote addresses.
+/// Three subnets, and a large one without hosts. Hosts of these networks treat all addresses as neighbours', so the gateways
+/// answer for all remote addresses.
 const L3_CONFIG: &str = r#"proxy_arp = true
 
 [[interface]]
@@ -44,7 +44,7 @@ mac = "02:00:00:00:04:fe"
 /// The demand of hosts' datagrams.
 const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
 
-/// The time within which routing recovers from what is reported to it.
+/// The time within which routing recovers from a reported change.
 const ROUTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The time within which a host is found: the requests of `l3`, and the round trip.
@@ -62,7 +62,8 @@ const SWEEP: FloodBound = FloodBound {
     burst: 40,
 };
 
-/// The scenarios for these programs, in networks with or without loops; by default with, if discovery runs, which handles them.
+/// Returns the scenario for these programs, in networks with or without loops; by default with loops if discovery runs, which
+/// handles them.
 ///
 /// # Errors
 /// If the programs cannot run with these options.
@@ -87,14 +88,14 @@ pub(super) fn scenario(
         options.bandwidth.bandwidth_demand = vec![BANDWIDTH_DEMAND.parse()?];
     }
     let unknown_flood = unknown_flood(apps, &options);
-    // Programs that cannot run are reported before the first run.
+    // Report programs that cannot run before the first run.
     let (_, services) = with_services(Controller::new(), apps, &options)?;
     let has_loops = has_loops.unwrap_or(services.discovery.is_some());
     let names = apps.to_vec();
     let reservations = Reservations::default();
     let refused = has("bandwidth").then(|| reservations.refused());
     let programs = move || {
-        // The files exist as long as controllers are made.
+        // Keep the files as long as controllers are created.
         let Files(_folder) = &files;
         let controller = match bug {
             Some(bug) => Controller::new().program(bug.plant()),
@@ -124,7 +125,7 @@ pub(super) fn scenario(
     scenario.sweep = has_proxy.then_some(SWEEP);
     scenario.drops_spoofed_replies = has("routing");
     scenario.refused = refused;
-    // Between subnets, hosts are not reached by floods: what a port makes up may keep its own host unknown.
+    // Between subnets, hosts are not reached by floods: a port with forged packets may keep its own host unknown.
     scenario.blocks_offenders = has("security") || has("l3");
     scenario.resolved_within = has("routing").then_some(RESOLVED_WITHIN);
     scenario.keeps_hosts = !has("hub");
@@ -148,7 +149,7 @@ fn unknown_flood(apps: &[String], options: &Options) -> Option<FloodBound> {
     is_limited.then_some(UNKNOWN_FLOOD)
 }
 
-/// Whether [`FIREWALL_RULES`] deny a frame.
+/// Returns `true` if [`FIREWALL_RULES`] deny a frame.
 fn is_datagram(frame: &[u8]) -> bool {
     let headers = Headers::parse(frame);
     (headers.ip_proto, headers.dst_port) == (Some(ip_proto::UDP), Some(5001))

@@ -1,4 +1,4 @@
-//! The reservations of the controller that runs, for the invariants about them.
+//! The reservations of the running controller, for the invariants about them.
 
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
@@ -7,12 +7,12 @@ use urtica_apps::{Bandwidth, Services};
 use urtica_net::simulate::{Check, Refused};
 use urtica_net::watch::Violation;
 
-/// Those of the controller that was started last, if `bandwidth` is among its programs.
+/// The reservations of the controller that was started last, if `bandwidth` is among its programs.
 #[derive(Clone, Default)]
 pub(super) struct Reservations(Rc<RefCell<Option<Bandwidth>>>);
 
 impl Reservations {
-    /// Looks at this controller's from now on. Returns the check that no link is overbooked.
+    /// Uses this controller's reservations from now on. Returns the check that no link is overbooked.
     pub fn of(&self, services: &Services) -> Option<Check> {
         let bandwidth = services.bandwidth.clone()?;
         *self.0.borrow_mut() = Some(bandwidth.clone());
@@ -22,7 +22,7 @@ impl Reservations {
         }))
     }
 
-    /// Tells why flows were refused.
+    /// Returns the reasons why flows were refused.
     pub fn refused(&self) -> Refused {
         let reservations = self.clone();
         Rc::new(move |src: Ipv4Addr, dst: Ipv4Addr| {

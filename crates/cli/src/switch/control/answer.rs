@@ -1,4 +1,4 @@
-//! Answers of a switch at its control socket.
+//! A switch's answers at its control socket.
 
 use super::Replies;
 use super::protocol::{
@@ -17,7 +17,7 @@ use urtica_wire::{
     TABLE_ALL, TableStats,
 };
 
-/// Executes a request, and sends its result, except for the last line.
+/// Executes a request, and sends its result except for the last line.
 ///
 /// # Errors
 /// A message for the client.

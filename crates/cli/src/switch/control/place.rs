@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of sockets in the system's runtime directory, apart from that of the controller's service, which is removed
-/// with it.
+/// The folder of sockets in the system's runtime directory. The controller's service has another one, which is removed when the
+/// service stops.
 const FOLDER: &str = "urtica-switch";
 
 /// Options for the path of a switch's control socket.
@@ -58,7 +58,7 @@ impl ControlPlace {
     }
 }
 
-/// The service manager's, for a service; else the system's or the user's.
+/// Returns the service manager's folder, for a service; otherwise the system's or the user's.
 fn folder() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("RUNTIME_DIRECTORY") {
         return Some(PathBuf::from(folder));
@@ -70,7 +70,7 @@ fn folder() -> Option<PathBuf> {
     Some(runtime?.join(FOLDER))
 }
 
-/// A file's name for any switch's.
+/// Returns a valid file name for a switch of any name.
 fn file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let plain = name.chars().map(|c| if is_plain(c) { c } else { '_' });

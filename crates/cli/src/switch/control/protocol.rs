@@ -186,7 +186,7 @@ pub struct Controller {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Connection {
     pub peer: String,
-    /// Of OpenFlow; `null` before the controller's hello.
+    /// The version of OpenFlow; `null` before the controller's hello.
     pub version: Option<String>,
     pub role: Option<String>,
     pub age_seconds: f64,

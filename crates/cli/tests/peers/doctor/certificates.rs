@@ -1,4 +1,4 @@
-//! Mistakes with keys and certificates.
+//! Tests of mistakes with keys and certificates.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ fn sign_for_days(files: &[PathBuf; 3], days: &str) {
     run(command.arg("-out").arg(certificate));
 }
 
-/// A mistake with the controller's files is found, and mended.
+/// Makes a mistake with the controller's files, finds it, and fixes it.
 fn mistake(make: impl FnOnce(&[PathBuf; 3]), name: &str, severity: &str, words: &[&str]) {
     if !can_run() {
         return;
@@ -186,7 +186,7 @@ fn finds_a_tls_address_without_files() {
     assert_eq!(commands[0], "ovs-pki req+sign ctl controller");
 }
 
-/// An Open vSwitch with files of one PKI, and a controller with options.
+/// Creates an Open vSwitch with files of one PKI, for a controller with options.
 fn with_switch(switch_files: &[PathBuf; 3], look: impl FnOnce(&OpenVswitch)) {
     let room = Namespace::new();
     let switch = OpenVswitch::start(&room);

@@ -44,7 +44,7 @@ fn a_network_by_the_guide_has_no_problem() {
     for name in ["openvswitch", "certificates", "mtu", "open-files"] {
         assert!(ok.contains(&name), "no {name}: {found:#?}");
     }
-    // The machine's warnings do not concern this network.
+    // The machine's own warnings do not concern this network.
     let warnings = found.names("warning");
     let others: Vec<_> = warnings
         .iter()

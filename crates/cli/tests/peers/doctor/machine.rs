@@ -1,4 +1,4 @@
-//! Mistakes on the machine: ports, firewall, limits, devices, and the configuration file.
+//! Tests of mistakes on the machine: ports, firewall, limits, devices, and the configuration file.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -10,14 +10,14 @@ use crate::namespace::{Host, Namespace};
 use crate::process::run;
 use crate::require;
 
-/// A program that has a listening socket, killed when dropped.
+/// A program with a listening socket, killed on drop.
 struct Holder {
     child: Child,
     address: SocketAddr,
 }
 
 impl Holder {
-    /// Listens at an address of only this test process, so that no other process takes the port once it is free.
+    /// Listens at an address that only this test process uses, so that no other process can bind the port once it is free.
     fn new(last: u8) -> Self {
         let [.., high, low] = process::id().to_be_bytes();
         let host = Ipv4Addr::new(127, high, low, last);
@@ -136,7 +136,7 @@ fn finds_too_few_open_files_for_the_switches() {
     assert_eq!(mended.names("ok"), ["open-files"]);
 }
 
-/// Rules of nftables are found with these words, and changed by the commands that are shown.
+/// Finds rules of nftables with these words, and fixes them by the printed commands.
 fn firewall_mistake(rules: &[&str], words: &[&str]) {
     if !require::root_and(&["ip", "nft"]) {
         return;
@@ -148,7 +148,7 @@ fn firewall_mistake(rules: &[&str], words: &[&str]) {
     }
     let options = ["firewall", "--listen", "ptcp:6653"];
     find_and_fix(&shell, &options, "firewall-drops", "problem", words);
-    // From the machine itself they pass.
+    // Packets from the machine itself pass.
     let local = examine(&shell, &["firewall", "--listen", "ptcp:6633:127.0.0.1"]);
     assert_eq!(local.names("ok"), ["firewall"]);
 }
@@ -203,7 +203,7 @@ fn finds_a_firewall_that_drops_by_default() {
     firewall_mistake(&rules, &["table ip filter drops"]);
 }
 
-/// Rules that name interfaces are copied with these, and the address is the interface's.
+/// The printed commands copy rules that name interfaces, and use the interface's address.
 #[test]
 fn finds_a_firewall_for_one_of_two_networks() {
     if !require::root_and(&["ip", "nft"]) {

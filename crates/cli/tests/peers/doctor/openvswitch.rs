@@ -1,4 +1,4 @@
-//! Mistakes in Open vSwitch's settings.
+//! Tests of mistakes in Open vSwitch's settings.
 
 use super::{Report, examine, find_and_fix};
 use crate::controller::{Controller, LISTEN, TARGET};
@@ -13,7 +13,7 @@ fn can_run() -> bool {
     require::root_and(&[TOOLS, &["ss", "ovs-appctl"]].concat())
 }
 
-/// Sets up a bridge under our controller, valid except for the change of this ovs-vsctl command.
+/// Creates a bridge under our controller, valid except for the change by this ovs-vsctl command.
 fn with_bridge(change: &[&str], look: impl FnOnce(&OpenVswitch)) {
     if !can_run() {
         return;
@@ -32,7 +32,7 @@ fn with_bridge(change: &[&str], look: impl FnOnce(&OpenVswitch)) {
     look(&switch);
 }
 
-/// A mistake that this command of ovs-vsctl makes is found, and mended.
+/// Makes a mistake by this ovs-vsctl command, finds it, and fixes it.
 fn mistake(change: &[&str], name: &str, severity: &str, words: &[&str]) {
     with_bridge(change, |switch| {
         let shell = || switch.command("sh");
@@ -107,7 +107,7 @@ fn finds_in_band_control() {
 
 #[test]
 fn finds_a_port_without_a_device() {
-    // The command itself reports the missing device, and makes all other changes.
+    // ovs-vsctl itself reports the missing device, and makes all other changes.
     let change = ["--no-wait", "add-port", "s1", "eth77"];
     mistake(
         &change,
@@ -254,7 +254,7 @@ fn finds_a_bridge_that_limits_packet_ins() {
     mistake(&change, "bridge-rate-limit", "warning", &words);
 }
 
-/// A bridge with the ports of two hosts under our controller.
+/// Creates a bridge under our controller with the ports of two hosts.
 fn with_ports(look: impl FnOnce(&OpenVswitch)) {
     if !can_run() {
         return;
@@ -275,7 +275,7 @@ fn finds_a_spanning_tree_that_blocks_a_port() {
         let enable = ["--timeout=120", "set", "bridge", "s1", "stp_enable=true"];
         run(switch.command("ovs-vsctl").args(enable));
         let shell = || switch.command("sh");
-        // A port listens and learns for 30 s before it forwards.
+        // Under the spanning tree protocol, a port listens and learns for 30 s before it forwards.
         let is_found = || examine_in(switch).find("bridge-spanning-tree").is_some();
         eventually("STP has the ports", DEADLINE, is_found);
         let words = ["of bridge s1", "in STP"];

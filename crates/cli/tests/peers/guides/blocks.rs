@@ -1,8 +1,8 @@
-//! The blocks of a guide that a reader would type: `console`, with `$ ` before commands and their output below, and
+//! The blocks of a guide that a reader would execute: `console`, with `$ ` before commands and their output below, and
 //! `sh`.
 //!
 //! A comment in the line before a block marks it: `<!-- not run: REASON -->`, `<!-- output varies -->`, which compares
-//! only exit statuses, or `<!-- status 1 -->`, with which each of its commands ends.
+//! only exit statuses, or `<!-- status 1 -->`, with which each of its commands must end.
 
 /// A block.
 #[derive(Debug, PartialEq)]
@@ -57,7 +57,7 @@ fn comment(line: &str) -> Option<&str> {
 }
 
 impl Block {
-    /// A command that ends with status 0.
+    /// Returns a block with one command that ends with status 0.
     pub fn of(step: Step) -> Self {
         Self {
             line: 0,

@@ -1,5 +1,5 @@
-//! The machine on which a reader follows a guide: Open vSwitch's bridges, two hosts that talk, interfaces, a second machine, and
-//! `/etc`, `/run` and `/var/lib` for the guide alone.
+//! The machine on which a reader follows a guide: Open vSwitch's bridges, two hosts that communicate, interfaces, a second
+//! machine, and private `/etc`, `/run` and `/var/lib`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,13 +18,14 @@ use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
 const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
 const VENV: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin");
 
-/// Subcommands of urtica that run until they are stopped; so does `switch` with ports.
+/// Subcommands of urtica that run until they are stopped; `switch` with ports does, too.
 const PROGRAMS: [&str; 3] = ["run", "capture", "bench limit"];
-/// A program of others that does so.
+/// Another program that runs until it is stopped.
 const WEB_SERVER: &str = "python3 -m http.server";
-/// The interval of retries until a command's output matches the guide: switches connect, entries expire.
+/// The interval of retries until a command's output matches the guide, since switches take time to connect and entries to
+/// expire.
 const AGAIN: Duration = Duration::from_millis(200);
-/// The time limit of a command: the longest waits for ten seconds of a network's time.
+/// The time limit of a command: the longest one waits for ten seconds of a network's time.
 const COMMAND_SECONDS: &str = "120";
 
 /// The machine.
@@ -36,7 +37,7 @@ pub struct Machine<'room> {
     _talk: Daemon,
 }
 
-/// A program that was started, with the line that did.
+/// A running program, and the line that started it.
 struct Program {
     daemon: Daemon,
     command: String,
@@ -102,8 +103,8 @@ impl<'room> Machine<'room> {
         }
     }
 
-    /// Starts a program, as in another terminal, and waits until it is ready. The one of its kind that runs is interrupted by Ctrl-C first,
-    /// unless the guide has it on another machine or hands its connections over.
+    /// Starts a program, as in another terminal, and waits until it is ready. First interrupts a running program of its kind by
+    /// Ctrl-C, unless the guide runs that on another machine or hands its connections over.
     fn start(&mut self, step: &Step, folder: &Path) {
         let (command, _) = step.command.split_once(" &").unwrap_or((&step.command, ""));
         let on_another = command.contains("# on another");
@@ -144,7 +145,8 @@ impl<'room> Machine<'room> {
         }
     }
 
-    /// Runs a command to its end, and again until its output matches the guide: switches connect, and entries appear.
+    /// Runs a command to its end, and again until its output matches the guide, since switches take time to connect and
+    /// entries to appear.
     fn run(&mut self, step: &Step, block: &Block, folder: &Path) {
         if runs_until_stopped(&step.command) {
             self.interrupt(kind(&step.command));
@@ -177,7 +179,7 @@ impl<'room> Machine<'room> {
         }
     }
 
-    /// After `ovs-vsctl set-controller`, a reader waits until the bridge is connected to each.
+    /// After `ovs-vsctl set-controller`, waits until the bridge is connected to each controller, like a reader.
     fn wait_for_controllers(&self, command: &str) {
         let targets = command
             .split(' ')
@@ -199,7 +201,7 @@ impl<'room> Machine<'room> {
         }
     }
 
-    /// Returns the shell's script: with this program first in the path, then what `tools/setup` installs.
+    /// Returns the shell's script. Its path has this program first, then the programs that `tools/setup` installs.
     fn script(&self, command: &str, folder: &Path) -> String {
         let home = self.folder.path().display();
         format!(
