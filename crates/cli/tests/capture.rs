@@ -143,7 +143,7 @@ fn recordings_are_decoded_and_replayed() {
     }
 }
 
-/// A hub's controller answers no packet-in with a flow mod, so the comparison fails.
+/// The hub sends no flow mods, so the comparison fails.
 fn another_controller_is_told_apart(file: &str) {
     let hub = Daemon::controller("hub");
     let (went_well, told) = said(&["replay", file, &hub.address, "--as-test", "--timeout", "1"]);

@@ -95,7 +95,8 @@ fn unreadable(config: &TlsConfig, what: &str, path: &Path) -> Option<Finding> {
     })
 }
 
-/// Finds a key that others can read, and so impersonate the controller. A group may read it, such as the service's.
+/// Finds a key that other users can read, so that they could impersonate the controller. A group, such as the service's, may
+/// read it.
 fn open_key(key: &Path) -> Option<Finding> {
     let mode = std::fs::metadata(key).ok()?.permissions().mode();
     if mode & 0o007 == 0 {
@@ -133,7 +134,7 @@ fn own_authority(plan: &Plan, config: &TlsConfig) -> Option<Finding> {
     Some(Finding::problem("wrong-ca", sentence).command(plan.run_with(&files)))
 }
 
-/// Returns the error with which the controller would not start.
+/// Describes the error that would prevent the controller's start.
 fn unusable(config: &TlsConfig, error: &TlsError) -> Finding {
     let sentence = format!("The controller would not start: {error}.");
     match error {
@@ -177,7 +178,7 @@ fn dates(config: &TlsConfig, tls: &Tls) -> Vec<Finding> {
     findings
 }
 
-/// The command that shows until when a certificate is valid.
+/// Returns the command that prints when a certificate expires.
 fn dates_of(path: &Path) -> String {
     format!("openssl x509 -noout -subject -dates -in {}", shown(path))
 }

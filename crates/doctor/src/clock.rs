@@ -4,7 +4,7 @@ use crate::program::is_installed;
 use crate::{Facts, Finding};
 use std::time::{Duration, SystemTime};
 
-/// The start of 2026, in seconds of Unix time: this program is newer.
+/// The start of 2026, in seconds of Unix time. This program is newer, so an earlier clock is wrong.
 const BEFORE_THIS_PROGRAM: u64 = 1_767_225_600;
 
 pub fn look(facts: &Facts) -> Vec<Finding> {
@@ -46,7 +46,7 @@ fn command_to_synchronise() -> &'static str {
     }
 }
 
-/// Returns the result of `adjtimex(2)`, which changes nothing if no field is marked to be set.
+/// Returns the result of `adjtimex(2)`, which changes nothing if no field is marked for a change.
 fn is_synchronised() -> Option<bool> {
     // SAFETY: the structure consists of numbers, for which zero is valid; the call writes only to it.
     let (state, asked) = unsafe {

@@ -11,9 +11,9 @@ pub enum Severity {
     Ok,
     /// Information, or a skipped check.
     Note,
-    /// It works, and will fail some day or under load.
+    /// It works now, but will fail some day or under load.
     Warning,
-    /// It does not work like this.
+    /// It does not work.
     Problem,
 }
 
@@ -53,7 +53,7 @@ impl Finding {
         }
     }
 
-    /// Creates a finding that something is right.
+    /// Creates a finding that a check found no problem.
     pub fn ok(name: &'static str, sentence: impl AsRef<str>) -> Self {
         Self::new(name, Severity::Ok, sentence)
     }
@@ -63,7 +63,7 @@ impl Finding {
         Self::new(name, Severity::Note, sentence)
     }
 
-    /// Creates a finding of something that will fail some day.
+    /// Creates a finding of a problem to come.
     pub fn warning(name: &'static str, sentence: impl AsRef<str>) -> Self {
         Self::new(name, Severity::Warning, sentence)
     }

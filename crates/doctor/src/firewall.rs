@@ -1,8 +1,8 @@
 //! Checks of the firewall: a connection through a copy of each of its tables.
 //!
-//! **How.** The kernel itself judges, in two private network namespaces (`copy.rs`): one has the machine's interfaces
+//! **How.** The kernel itself decides, in two private network namespaces (`copy.rs`): one has the machine's interfaces
 //! and addresses, and one table; from the other a switch connects. So sets, jumps, policies and replies count as on the
-//! machine. The machine's own rules and interfaces stay unchanged. The suggested commands are tried there, too.
+//! machine, whose own rules and interfaces stay unchanged. The suggested commands are tried there, too.
 
 mod copy;
 mod interfaces;
@@ -51,7 +51,7 @@ fn judge_all(plan: &Plan, tables: &[Table]) -> Result<Vec<Finding>, NoAnswer> {
     Copy::with(&interfaces, judge)
 }
 
-/// Judges the table that the copy has.
+/// Tests the table in the copy.
 fn judge(plan: &Plan, copy: &Copy, table: &Table, interfaces: &[Interface]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (socket, address) in plan.sockets() {
@@ -101,7 +101,7 @@ fn blocked_finding(
     }
 }
 
-/// Commands after which a connection passes in the copy: the first that suffices, or all together.
+/// Returns the commands after which a connection passes in the copy: the first that suffices, or all of them.
 fn commands(copy: &Copy, table: &Table, entrance: &Entrance, port: u16) -> Vec<String> {
     let passes = || copy.connect(entrance, port) == Some(Verdict::Passes);
     let candidates = table.commands_to_accept(port);

@@ -98,7 +98,7 @@ fn shorter(of: &str, ports: &[Port]) -> Vec<Finding> {
 
 fn of_bridge(switch: &OpenVswitch, bridge: &Row) -> Vec<Finding> {
     let interfaces = switch.interfaces(bridge);
-    // Internal ports follow the others, and tunnels have no MTU.
+    // Internal ports follow the other ports, and tunnels have no MTU.
     let is_device = |row: &&&Row| {
         matches!(
             row.text("type"),

@@ -63,7 +63,7 @@ fn without_database(error: &NoAnswer) -> Finding {
     }
 }
 
-/// The command that starts or restarts Open vSwitch.
+/// Returns the command that starts or restarts Open vSwitch.
 fn control(verb: &str) -> String {
     match Path::new("/run/systemd/system").exists() {
         true => format!("systemctl {verb} openvswitch-switch"),
@@ -71,7 +71,7 @@ fn control(verb: &str) -> String {
     }
 }
 
-/// Checks that ovs-vswitchd runs, and its version.
+/// Checks the version of ovs-vswitchd, and that it runs.
 fn daemon(switch: &OpenVswitch) -> Vec<Finding> {
     let running = match switch.daemon() {
         Ok(version) => version,

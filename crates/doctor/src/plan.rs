@@ -1,10 +1,10 @@
-//! The controller that the user is going to run.
+//! The controller that the user wants to run.
 
 use crate::finding::quoted;
 use std::net::SocketAddr;
 use urtica_socket::{Address, DEFAULT_PORT, TlsConfig};
 
-/// The second default port of a controller: `Controller::new` has both.
+/// The second default port of a controller: `Controller::new` listens on both.
 const OLD_PORT: u16 = 6633;
 
 /// The planned controller and its environment.
@@ -49,7 +49,7 @@ impl Plan {
         self.tls.is_some() || self.listen.iter().any(Address::is_tls)
     }
 
-    /// The ports of TCP at which switches connect, with their addresses.
+    /// Returns the TCP ports to which switches connect, with their addresses.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (SocketAddr, &Address)> {
         let addresses = self.listen.iter();
         addresses.filter_map(|address| Some((address.listen_addr()?, address)))

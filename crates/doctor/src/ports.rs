@@ -136,7 +136,7 @@ fn look_at_http(plan: &Plan, listening: &[TcpSocket]) -> Option<Finding> {
         .find(|socket| socket.is_in_the_way_of(address))?
         .process();
     let holder = match &process {
-        // It serves its own interface there.
+        // This program serves its own interface there.
         Some(process) if process.name == URTICA => return None,
         Some(process) => format!("{} (process {})", process.name, process.id),
         None => "a program that only root can see".to_owned(),

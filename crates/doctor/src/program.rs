@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 pub enum NoAnswer {
     #[error("{0} is not installed")]
     Missing(String),
-    /// With its own words.
+    /// The program's own error message.
     #[error("{0}")]
     Refused(String),
 }
@@ -22,7 +22,7 @@ pub fn ask(program: &str, arguments: &[&str]) -> Result<String, NoAnswer> {
     ask_with_input(program, arguments, "")
 }
 
-/// [`ask`], for a program that reads its input.
+/// Like [`ask`], for a program that reads input.
 pub fn ask_with_input(program: &str, arguments: &[&str], input: &str) -> Result<String, NoAnswer> {
     let output = output(program, arguments, input).map_err(|error| match error.kind() {
         ErrorKind::NotFound => NoAnswer::Missing(program.to_owned()),
@@ -52,7 +52,7 @@ fn output(program: &str, arguments: &[&str], input: &str) -> std::io::Result<Out
         .spawn()?;
     let stdin = child.stdin.take();
     std::thread::scope(|scope| {
-        // Writes the input while the output is read, since pipes have limited buffers. A program that ends early needs
+        // Write the input while the output is read, since pipes have limited buffers. A program that ends early needs
         // no further input.
         scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
         child.wait_with_output()

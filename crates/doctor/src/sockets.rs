@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// The state of a listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
-/// The state of a connected one.
+/// The state of a connected socket.
 const ESTABLISHED: &str = "01";
 
-/// A socket of TCP.
+/// A TCP socket.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TcpSocket {
     /// Its own address.
@@ -29,7 +29,7 @@ pub struct Process {
     unit: Option<String>,
 }
 
-/// All sockets of TCP that listen in this network namespace.
+/// Returns all listening TCP sockets of this network namespace.
 pub fn listening() -> Vec<TcpSocket> {
     in_state(LISTEN).collect()
 }
@@ -51,7 +51,7 @@ fn parse(table: &str) -> Vec<TcpSocket> {
     table.lines().filter_map(parse_line).collect()
 }
 
-/// `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …`
+/// Parses `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …`.
 fn parse_line(line: &str) -> Option<TcpSocket> {
     let fields: Vec<_> = line.split_whitespace().collect();
     Some(TcpSocket {
@@ -68,7 +68,7 @@ fn parse_address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(parse_ip(address)?, port))
 }
 
-/// Words of 32 bits, each in the machine's byte order.
+/// Parses an address of 32-bit words, each in the machine's byte order.
 fn parse_ip(digits: &str) -> Option<IpAddr> {
     let word = |index: usize| {
         let digits = digits.get(8 * index..8 * index + 8)?;
@@ -125,7 +125,7 @@ impl Process {
         }
     }
 
-    /// The command that ends it for good: a service would be started again.
+    /// Returns the command that ends the process for good: systemd would restart a service.
     pub fn command_to_end(&self) -> String {
         match &self.unit {
             Some(unit) => format!("systemctl stop {}", quoted(unit)),
@@ -134,7 +134,7 @@ impl Process {
     }
 }
 
-/// The fourth field, after a name in parentheses that may have spaces and parentheses itself.
+/// Returns the fourth field, after a name in parentheses that may itself contain spaces and parentheses.
 fn parent(stat: &str) -> Option<u32> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(1)?.parse().ok()

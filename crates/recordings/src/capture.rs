@@ -1,7 +1,7 @@
 //! A relay between switches and controller that records both sides' messages, even under TLS.
 //!
-//! **Why a relay.** Under TLS a capture of packets shows nothing. A relay between switches and controller has the plain
-//! bytes, of any controller, and leaves the controller's own handling of packet-ins unchanged.
+//! **Why a relay.** Under TLS a packet capture is unreadable. A relay between switches and controller has the plaintext of
+//! any controller, and leaves the controller's own handling of packet-ins unchanged.
 //!
 //! **How.** Each connection has a thread (`relay`), which relays the bytes and makes TCP segments of them
 //! ([`Transcript`](crate::Transcript)); one more thread writes the segments (`recorder`), so that a slow disk delays no
@@ -21,13 +21,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use urtica_socket::{Acceptor, Address, ListenError, Listener, Tls};
 
-/// A relay that listens, before recording.
+/// A listening relay, before recording.
 pub struct Capture {
     acceptor: Acceptor,
     target: Target,
 }
 
-/// A relay with the file that it writes.
+/// A relay, and the file that it writes.
 pub struct Recording {
     relays: Relays,
     recorder: Recorder,
@@ -42,7 +42,7 @@ pub struct Recorded {
     pub connections: u64,
     /// The number of packets in the file, or why it is incomplete.
     pub written: io::Result<u64>,
-    /// The number of packets that were left out, since the queue was full or the file failed.
+    /// The number of packets missing from the file, because the queue was full or the file failed.
     pub dropped: u64,
     /// Why the relay ended before it was stopped.
     pub ended: io::Result<()>,
@@ -52,7 +52,7 @@ pub struct Recorded {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// An address cannot be listened at.
+    /// An address could not be bound.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The system is out of a resource, such as file descriptors.
@@ -89,13 +89,13 @@ impl Capture {
         })
     }
 
-    /// The addresses at which switches connect, with the ports that the system chose.
+    /// Returns the addresses to which switches connect, with the ports that the system chose.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         let listeners = self.acceptor.listeners();
         listeners.map(|(_, listener)| listener.address())
     }
 
-    /// Starts the file, in pcapng form. An error of it that occurs later ends the recording, and not the connections.
+    /// Creates the pcapng file. A later error of the file ends the recording, but not the connections.
     ///
     /// # Errors
     /// Errors of the file, and of the system if no thread can be created.

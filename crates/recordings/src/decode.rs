@@ -12,7 +12,7 @@ use std::fmt;
 use std::io::{self, Write};
 use stream::MessageStream;
 
-/// Why a text is not bytes in hex digits.
+/// Why a text is not a sequence of bytes in hex digits.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HexError {
@@ -40,7 +40,7 @@ pub fn print_messages(bytes: &[u8], is_verbose: bool, out: &mut dyn Write) -> io
     Ok(messages.outcome())
 }
 
-/// Parses hex digits with any blanks between them.
+/// Parses hex digits, with any blanks between them.
 ///
 /// # Errors
 /// [`HexError`].
@@ -60,7 +60,7 @@ pub fn parse_hex(text: &[u8]) -> Result<Vec<u8>, HexError> {
     Ok(pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// A byte that should have been text.
+/// An unexpected byte in a text.
 struct Letter(u8);
 
 impl fmt::Display for Letter {

@@ -5,7 +5,7 @@
 //! - [`replay`]: the switches of a recording, connected to a controller.
 //!
 //! **Layers.** A recording is a pcap or pcapng file: [`Packets`] reads it, [`tcp_segment`] finds TCP in a packet, and
-//! [`Reassembly`] puts one direction of a connection together. [`Transcript`] is the reverse: bytes as packets.
+//! [`Reassembly`] assembles one direction of a connection. [`Transcript`] is the reverse: it turns bytes into packets.
 //!
 //! **Features.** `tls` (off by default): TLS on `ssl:` and `pssl:` addresses.
 //!

@@ -38,9 +38,9 @@ pub enum ReadError {
          that its writer has closed"
     )]
     CutOff {
-        /// The number of packets before.
+        /// The number of packets before the error.
         packets: u64,
-        /// Their bytes, with all headers.
+        /// The length of these packets, with all headers.
         read: usize,
         /// The bytes in the file.
         all: usize,
@@ -50,9 +50,9 @@ pub enum ReadError {
         "the capture cannot be read any further (packets read: {packets}; bytes read: {read} of {all}): {error}"
     )]
     Broken {
-        /// The number of packets before.
+        /// The number of packets before the error.
         packets: u64,
-        /// Their bytes, with all headers.
+        /// The length of these packets, with all headers.
         read: usize,
         /// The bytes in the file.
         all: usize,
@@ -78,7 +78,7 @@ enum Form {
 pub struct Packet<'a> {
     /// The link type.
     pub link: DataLink,
-    /// Since 1970; zero if the file has no times.
+    /// The time since 1970; zero if the file has no times.
     pub time: Duration,
     /// The captured bytes.
     pub data: std::borrow::Cow<'a, [u8]>,
@@ -103,7 +103,7 @@ impl<'a> Packets<'a> {
         })
     }
 
-    /// The number of packets read.
+    /// Returns the number of packets read.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -148,7 +148,7 @@ impl Form {
     fn take<'a>(&mut self, bytes: &'a [u8]) -> Result<(&'a [u8], Option<Packet<'a>>), PcapError> {
         match self {
             Self::Pcap(parser) => {
-                // The raw form: the bytes are readable even if times and lengths are nonsense.
+                // In the raw form, the bytes are readable even if times and lengths are invalid.
                 let (rest, packet) = parser.next_raw_packet(bytes)?;
                 let header = parser.header();
                 let link = header.datalink;
@@ -177,7 +177,7 @@ fn packet_of<'a>(parser: &PcapNgParser, block: Block<'a>) -> Option<Packet<'a>> 
             (packet.interface_id, units, packet.data)
         }
         Block::Packet(packet) => (packet.interface_id.into(), packet.timestamp, packet.data),
-        // It belongs to the first interface.
+        // A simple packet belongs to the first interface.
         Block::SimplePacket(packet) => (0, 0, packet.data),
         _ => return None,
     };
@@ -203,7 +203,7 @@ fn time_of(units: u64, interface: &InterfaceDescriptionBlock<'_>) -> Duration {
     Duration::new(units / per_second, fraction as u32)
 }
 
-/// The library's message, without its "invalid field".
+/// Returns the library's message, without its "invalid field".
 fn reason(error: &PcapError) -> String {
     match error {
         PcapError::IncompleteBuffer => "it ends within its header".to_owned(),

@@ -1,7 +1,7 @@
 //! Reassembles one direction of a TCP connection.
 //!
-//! Retransmissions are skipped, and segments that arrive early wait. Bytes count as lost when the other side has
-//! acknowledged them and they still do not arrive, when too much waits for them, or when the capture ends.
+//! Skips retransmissions, and keeps segments that arrive early. Bytes count as lost if they are still missing after the other
+//! side has acknowledged them repeatedly, if too many bytes wait for them, or if the capture ends.
 
 use crate::segment::Segment;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ const WAITING_BYTES_MAX: usize = 1 << 20;
 /// The overhead of a waiting segment, which limits the number of small segments.
 const WAITING_SEGMENT_BYTES: usize = 64;
 
-/// Maximum number of times that bytes are acknowledged before they arrive: packets from different receive queues are captured slightly
-/// out of order.
+/// Maximum number of acknowledgements of bytes that have not arrived: packets from different receive queues are captured
+/// slightly out of order.
 const ACKNOWLEDGED_TIMES: u32 = 16;
 
 /// The position of the first byte, so that earlier bytes have a position, too.
@@ -66,7 +66,7 @@ impl Reassembly {
         };
         self.put(at, segment.payload);
         if segment.cut > 0 {
-            // Empty at the end of truncated data: up to there bytes are missing.
+            // An empty segment at the end of truncated data: the bytes up to there are missing.
             self.put(
                 at + segment.payload.len() as u64 + u64::from(segment.cut),
                 &[],
@@ -78,7 +78,7 @@ impl Reassembly {
         }
     }
 
-    /// The other side has acknowledged all bytes before this number.
+    /// Handles the other side's acknowledgement of all bytes before this number.
     pub fn acknowledge(&mut self, ack: u32, give: &mut dyn FnMut(Piece<'_>)) {
         let (Some(at), Some(next)) = (self.place(ack), self.next) else {
             return;
@@ -101,7 +101,7 @@ impl Reassembly {
         let lost = self
             .acknowledged
             .saturating_sub(self.next.unwrap_or(u64::MAX));
-        // A FIN is acknowledged as a byte is.
+        // A FIN occupies a sequence number, too.
         if lost > 1 {
             give(Piece::Lost(lost));
         }

@@ -25,7 +25,7 @@ use urtica_wire::DatapathId;
 pub struct Replay {
     /// The controller to connect to.
     pub controller: Address,
-    /// For an address with `ssl:`.
+    /// The TLS files, for an `ssl:` address.
     pub tls: Option<Tls>,
     /// When messages are sent.
     pub pace: Pace,
@@ -33,7 +33,7 @@ pub struct Replay {
     pub timeout: Duration,
 }
 
-/// A recorded connection that was replayed, or not.
+/// A recorded connection, with the result of its replay.
 pub struct Outcome {
     /// The switch.
     pub datapath_id: DatapathId,
@@ -44,8 +44,8 @@ pub struct Outcome {
 }
 
 impl Replay {
-    /// Replays the connections of each switch one after another, and all switches at once, each in its thread. `report`
-    /// is called there after each connection, and returns whether it succeeded. Returns `true` if all succeeded.
+    /// Replays all switches concurrently, each in its own thread, and each switch's connections one after another. `report`
+    /// is called in the thread after each connection, and returns whether it succeeded. Returns `true` if all succeeded.
     pub fn play_all(
         &self,
         sessions: Vec<Session>,
@@ -76,7 +76,7 @@ impl Replay {
                 })
             });
             let switches: Vec<_> = switches.collect();
-            // Waits for all, whatever the results.
+            // Wait for all threads, whatever their results.
             let outcomes = switches.into_iter().map(|switch| {
                 let joined = switch.map(|switch| switch.join().unwrap_or(false));
                 joined.unwrap_or(false)
@@ -113,7 +113,7 @@ impl Replay {
     }
 }
 
-/// The recording's time and ours.
+/// A time in the recording, and our time that corresponds to it.
 struct Clock {
     begin: Duration,
     started: Instant,

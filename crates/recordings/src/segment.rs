@@ -17,7 +17,7 @@ pub struct Direction {
 }
 
 impl Direction {
-    /// The other one.
+    /// Returns the other direction.
     pub fn reversed(self) -> Self {
         Self {
             from: self.to,
@@ -39,7 +39,7 @@ pub struct Segment<'a> {
     pub seq: u32,
     /// Whether it starts a connection.
     pub starts: bool,
-    /// The acknowledgement number.
+    /// The acknowledgement number, if valid.
     pub ack: Option<u32>,
     /// Its captured payload.
     pub payload: &'a [u8],
@@ -47,7 +47,7 @@ pub struct Segment<'a> {
     pub cut: u32,
 }
 
-/// The TCP segment in a packet, if it can be parsed.
+/// Returns the TCP segment in a packet, if it can be parsed.
 pub fn tcp_segment(link: DataLink, data: &[u8]) -> Option<(Direction, Segment<'_>)> {
     let ip = match link {
         DataLink::ETHERNET => ip_in_ethernet(data)?,
@@ -92,7 +92,7 @@ struct Carried<'a> {
     cut: u32,
 }
 
-/// The payload of an unfragmented IP packet with TCP.
+/// Returns the payload of an unfragmented IP packet with TCP.
 fn tcp_in_ip(packet: &[u8]) -> Option<Carried<'_>> {
     match packet.first()? >> 4 {
         4 => {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use urtica_wire::packet::{Ipv4, Ipv6, PseudoHeader, Tcp, ip_proto, tcp::flags};
 
-/// The most bytes of one segment, with which an IPv4 packet stays below its limit of 65,535.
+/// The maximum length of a segment, which keeps an IPv4 packet below its limit of 65,535 bytes.
 const SEGMENT_BYTES: usize = 60_000;
 
 /// Spreads the initial sequence numbers, so that a connection differs from an earlier one between these ports.
@@ -12,14 +12,14 @@ const SPREAD: u32 = 0x9e37_79b1;
 /// The sender of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The switch, which has opened the connection.
+    /// The switch, which opened the connection.
     Switch,
     /// The controller.
     Controller,
 }
 
 impl Side {
-    /// The other one.
+    /// Returns the other side.
     pub fn peer(self) -> Self {
         match self {
             Self::Switch => Self::Controller,
@@ -34,7 +34,7 @@ pub struct Transcript {
     controller: End,
 }
 
-/// The address of one side, and the number of its next byte.
+/// The address of one side, and the sequence number of its next byte.
 struct End {
     at: SocketAddr,
     next: u32,
@@ -56,7 +56,7 @@ impl Transcript {
         }
     }
 
-    /// TCP's three-way handshake.
+    /// Returns the packets of TCP's three-way handshake.
     pub fn open(&mut self) -> Vec<Vec<u8>> {
         let syn = self.segment(Side::Switch, flags::SYN, &[]);
         self.switch.advance(1);
@@ -66,7 +66,7 @@ impl Transcript {
         vec![syn, answer, ack]
     }
 
-    /// Bytes that one side has sent.
+    /// Returns packets with bytes that one side has sent.
     pub fn data(&mut self, from: Side, bytes: &[u8]) -> Vec<Vec<u8>> {
         let pieces = bytes.chunks(SEGMENT_BYTES);
         let segments = pieces.map(|piece| {
@@ -77,7 +77,7 @@ impl Transcript {
         segments.collect()
     }
 
-    /// Returns the packets of the end, sent by this side.
+    /// Returns the packets that close the connection, starting with this side's.
     pub fn close(&mut self, from: Side) -> Vec<Vec<u8>> {
         let fin = self.segment(from, flags::FIN | flags::ACK, &[]);
         self.end_mut(from).advance(1);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     proptest! {
-        // Each has up to a megabyte.
+        // Each case has up to a megabyte.
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn bytes_of_both_sides_are_read_back_unchanged(

@@ -40,7 +40,7 @@ fn close_without_program(room: &Room) {
         for count in COUNTS {
             let program = room.start("first.log", &[]);
             let mut switch = join(room, &program, version);
-            // The packets at this interval need a program.
+            // Every 30th packet needs a program.
             switch.others = Some(30);
             program.kill();
             half_close(&mut switch, count);

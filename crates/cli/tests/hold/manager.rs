@@ -81,7 +81,7 @@ impl Manager {
         let copies = store.iter().map(|(_, fd)| fcntl_dupfd_cloexec(fd, from));
         let copies: Vec<_> = copies.collect::<Result<_, _>>().unwrap();
         let mut command = Command::new("sh");
-        // The shell executes the program, which so has the shell's process id.
+        // The shell becomes the program by exec, so its process id is the program's.
         command
             .args(["-c", "export LISTEN_PID=$$; exec \"$@\"", "sh"])
             .arg(program)

@@ -49,7 +49,7 @@ struct OlderProgram {
 }
 
 impl OlderProgram {
-    /// Attaches to the holder, which must keep everything for a minute.
+    /// Attaches to the holder, and requests that everything is kept for a minute.
     fn attach(file: &Path) -> Self {
         let flags = SocketFlags::CLOEXEC;
         let holder = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();

@@ -251,7 +251,7 @@ fn hosts_reach_each_other_by<C>(
     switch.interrupt();
 }
 
-/// A running `urtica switch`; killed on drop.
+/// A running `urtica switch`; stopped on drop.
 pub struct Switch {
     daemon: Daemon,
     _folder: TempDir,

@@ -21,7 +21,7 @@ const SWITCH: &str = "switch";
 enum Refusal {
     /// We do not accept the bridge's certificate.
     OfTheirs(String),
-    /// It does not accept ours.
+    /// The bridge does not accept our certificate.
     OfOurs(String),
 }
 
@@ -88,7 +88,7 @@ fn explain(refusal: Refusal, plan: &Plan, config: &TlsConfig, theirs: &TlsConfig
     }
 }
 
-/// Returns the name that was given to ovs-pki.
+/// Returns the name that ovs-pki was given.
 fn name_of(config: &TlsConfig) -> String {
     let tls = Tls::load(config.clone()).ok();
     let name = tls.and_then(|tls| tls.certificate().names().first().cloned());
@@ -96,7 +96,7 @@ fn name_of(config: &TlsConfig) -> String {
     name.split(" id:").next().unwrap_or_default().to_owned()
 }
 
-/// The bridge connects, and the controller accepts, as they would.
+/// Performs a handshake in which the bridge connects and the controller accepts.
 fn shake_hands(ours: &Tls, theirs: Tls) -> Result<(), Refusal> {
     let of_ours = |error: TlsError| Refusal::OfOurs(error.to_string());
     let (here, there) = UnixStream::pair().map_err(|error| of_ours(error.into()))?;
@@ -107,7 +107,7 @@ fn shake_hands(ours: &Tls, theirs: Tls) -> Result<(), Refusal> {
     let connected = bridge.join().unwrap_or(Ok(()));
     match accepted {
         Err(TlsError::Certificate(why)) => Err(Refusal::OfTheirs(why)),
-        // It knows best why it does not accept us.
+        // The bridge knows best why it does not accept us.
         Err(error) => Err(of_ours(connected.err().unwrap_or(error))),
         Ok(()) => connected.map_err(of_ours),
     }

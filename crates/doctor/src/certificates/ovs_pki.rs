@@ -9,7 +9,7 @@ use urtica_socket::TlsConfig;
 /// Its default folder of CAs.
 pub const FOLDER: &str = "/var/lib/openvswitch/pki";
 
-/// Returns the folder of these files' CAs, judging by the path of their file of CA certificates.
+/// Returns the folder of these files' CAs, derived from the path of the CA certificates.
 pub fn folder_of(files: &TlsConfig) -> PathBuf {
     let authority = files.ca_cert.parent();
     let is_its = |folder: &&Path| folder.ends_with("switchca") || folder.ends_with("controllerca");

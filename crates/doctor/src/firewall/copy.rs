@@ -23,12 +23,12 @@ pub enum Verdict {
     Dropped,
 }
 
-/// The machine's namespace, entered by the thread that has it.
+/// The machine's namespace, which the calling thread has entered.
 pub struct Copy {
     switches: Switches,
 }
 
-/// The thread in the namespace of switches.
+/// The handle of the thread in the namespace of switches.
 struct Switches {
     requests: Sender<Request>,
     replies: Receiver<Reply>,
@@ -110,12 +110,12 @@ impl Copy {
         ask_with_input(&program, arguments, &table.rules).map(drop)
     }
 
-    /// Removes a table's rules, and all others.
+    /// Removes the table, and all others of its manager.
     pub fn unload(&self, table: &Table) {
         self.run(&table.command_to_flush());
     }
 
-    /// Loads a table again, as it was.
+    /// Loads a table again, with its original rules.
     pub fn reload(&self, table: &Table) {
         self.unload(table);
         // Loading this text succeeded before.
@@ -127,7 +127,7 @@ impl Copy {
         let _ = ask_with_input("sh", &["-s"], command);
     }
 
-    /// Connects as a switch. `None` if that cannot be tried, such as to an IPv6 address on a machine without IPv6.
+    /// Connects as a switch. `None` if this cannot be tried, such as to an IPv6 address on a machine without IPv6.
     pub fn connect(&self, entrance: &Entrance, port: u16) -> Option<Verdict> {
         let target = SocketAddr::new(entrance.address(), port);
         // The kernel completes connections without an accept.
@@ -155,7 +155,7 @@ impl Switches {
     }
 }
 
-/// The loop of the switches' thread, until the other ends.
+/// Serves requests in the switches' thread, until the other thread ends.
 fn serve(requests: &Receiver<Request>, replies: &Sender<Reply>) {
     for request in requests {
         let reply = match request {

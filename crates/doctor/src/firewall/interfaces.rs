@@ -1,4 +1,4 @@
-//! The machine's interfaces and addresses, and the ways by which switches reach one of its sockets.
+//! The machine's interfaces and addresses, and the ways in which switches reach one of its sockets.
 
 use crate::program::{NoAnswer, ask};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ pub struct InterfaceAddress {
     pub prefix: u8,
 }
 
-/// The address for a machine without an address that switches could reach, from a network for documentation (RFC 5737).
+/// The address used on a machine without an address that switches could reach, from a documentation network (RFC 5737).
 const EXAMPLE: InterfaceAddress = InterfaceAddress {
     local: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     prefix: 24,
@@ -42,7 +42,7 @@ pub enum Entrance {
 }
 
 impl Entrance {
-    /// The machine's address.
+    /// Returns the machine's address.
     pub fn address(&self) -> IpAddr {
         match self {
             Self::Local(address) | Self::From { address, .. } => *address,
@@ -61,7 +61,7 @@ impl fmt::Display for Entrance {
     }
 }
 
-/// Reads the interfaces. If no interface has an address for switches, the first gets [`EXAMPLE`].
+/// Reads the interfaces. If no interface has an address for switches, the first one gets [`EXAMPLE`].
 pub fn read() -> Result<Vec<Interface>, NoAnswer> {
     let printed = ask("ip", &["-json", "address", "show"])?;
     parse(&printed).ok_or_else(|| NoAnswer::Refused("the output of ip cannot be parsed".to_owned()))
@@ -111,8 +111,8 @@ pub fn entrances(interfaces: &[Interface], socket: SocketAddr) -> Vec<Entrance> 
     entrances
 }
 
-/// Returns `true` if a socket that listens at `socket` gets connections to this address. A socket of all IPv6 addresses
-/// also gets IPv4 connections.
+/// Returns `true` if a socket that listens at `socket` accepts connections to this address. A socket of all IPv6 addresses
+/// also accepts IPv4 connections.
 fn is_at(socket: SocketAddr, address: IpAddr) -> bool {
     match socket.ip() {
         IpAddr::V4(any) if any.is_unspecified() => address.is_ipv4(),
@@ -122,7 +122,7 @@ fn is_at(socket: SocketAddr, address: IpAddr) -> bool {
 }
 
 impl InterfaceAddress {
-    /// Returns another address of its network, for a switch. `None` for networks of one address, and for link-local
+    /// Returns another address of this address's network, for a switch. `None` for networks of one address, and for link-local
     /// networks, which every interface has.
     pub fn peer(&self) -> Option<IpAddr> {
         match self.local {

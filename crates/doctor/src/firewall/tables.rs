@@ -9,10 +9,10 @@ const UNTRANSLATED: [&str; 2] = ["xt match", "xt target"];
 
 /// A table of the firewall.
 pub struct Table {
-    /// Such as `inet filter`; that of iptables has the program's name before it.
+    /// The name, such as `inet filter`; for iptables, the program's name comes first.
     name: String,
     manager: Manager,
-    /// Its text, for the manager's program that loads it.
+    /// The text that the manager's program loads.
     pub rules: String,
 }
 
@@ -20,11 +20,11 @@ pub struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manager {
     Nft,
-    /// By this name, which `-save` and `-restore` are appended to.
+    /// The program's name, without `-save` and `-restore`.
     Iptables(&'static str),
 }
 
-/// A base chain, where the kernel starts.
+/// A base chain, which the kernel calls from a hook.
 #[derive(Debug, PartialEq, Eq)]
 struct BaseChain<'a> {
     name: &'a str,
@@ -36,7 +36,7 @@ impl Table {
         &self.name
     }
 
-    /// The program that loads its text, with arguments.
+    /// Returns the program that loads the text, with arguments.
     pub fn loader(&self) -> (String, &'static [&'static str]) {
         match self.manager {
             Manager::Nft => ("nft".to_owned(), &["-f", "-"]),
@@ -44,7 +44,7 @@ impl Table {
         }
     }
 
-    /// The command that removes all tables of its manager.
+    /// Returns the command that removes all tables of the manager.
     pub fn command_to_flush(&self) -> String {
         match self.manager {
             Manager::Nft => "nft flush ruleset".to_owned(),
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// The command that shows it.
+    /// Returns the command that prints the table.
     pub fn command_to_list(&self) -> String {
         match self.manager {
             Manager::Nft => format!("nft list table {}", self.name),
@@ -96,7 +96,7 @@ impl Table {
         }
     }
 
-    /// Returns `true` if it accepts packets only of some senders: a test with one sender is not valid for others.
+    /// Returns `true` if it accepts packets of some senders only: a test with one sender says nothing about others.
     pub fn depends_on_source(&self) -> bool {
         let names_source = |line: &str| {
             let words: Vec<_> = line.split_whitespace().collect();
@@ -202,7 +202,7 @@ fn read_nft() -> Result<Vec<Table>, NoAnswer> {
     Ok(tables)
 }
 
-/// Reads the tables of iptables or ip6tables, all of them as one.
+/// Reads all tables of iptables or ip6tables as one.
 fn read_iptables(program: &'static str, is_legacy: bool) -> Result<Vec<Table>, NoAnswer> {
     let legacy = match program {
         "ip6tables" => "ip6tables-legacy",
@@ -235,7 +235,7 @@ fn not_looked_at(command: &str, why: &str) -> Finding {
     Finding::note("firewall-not-looked-at", sentence).command(format!("sudo {command}"))
 }
 
-/// A table that cannot be loaded into the copy.
+/// Reports a table that cannot be loaded into the copy.
 pub fn not_read(table: &Table, error: &NoAnswer) -> Finding {
     let why = format!("a copy of table {} cannot be loaded: {error}", table.name);
     not_looked_at(&table.command_to_list(), &why)

@@ -52,7 +52,7 @@ fn spanning_tree(port: &Row, bridge: &str) -> Option<Finding> {
     Some(Finding::warning("bridge-spanning-tree", sentence).command(command))
 }
 
-/// ovs-vswitchd gives a bridge its datapath id when it has made it.
+/// Reports a bridge without a datapath id, which ovs-vswitchd assigns once it has created the bridge.
 fn not_made(bridge: &Row, name: &str) -> Finding {
     let to_user_space = format!("ovs-vsctl set bridge {} datapath_type=netdev", quoted(name));
     if bridge
@@ -142,7 +142,7 @@ fn fail_mode(bridge: &Row, name: &str, has_controller: bool) -> Option<Finding> 
     }
 }
 
-/// A port that could not be added.
+/// Reports a port that could not be added.
 fn port(interface: &Row, bridge: &str) -> Option<Finding> {
     let error = interface.text("error")?;
     let name = interface.text("name").unwrap_or_default();

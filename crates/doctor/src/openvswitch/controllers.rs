@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 use urtica_socket::Address;
 
-/// Open vSwitch's default, in milliseconds.
+/// Open vSwitch's default probe interval, in milliseconds.
 const PROBE_MS: u64 = 5000;
 
 /// The time limit for a controller to accept a connection.
@@ -25,7 +25,7 @@ struct Bridge<'a> {
     controllers: Vec<&'a Row>,
     has_files_for_tls: bool,
     plan: &'a Plan,
-    /// From this machine, as the bridge does.
+    /// Connects from this machine, like the bridge.
     connect: Connect,
 }
 
@@ -160,7 +160,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// Finds that only one end uses TLS.
+    /// Reports that only one end uses TLS.
     fn wrong_protocol(
         &self,
         target: &str,
@@ -188,7 +188,7 @@ impl Bridge<'_> {
         Some(Advice::new("bridge-controller-tls", reason, command))
     }
 
-    /// Returns the planned controller's address at this host, with or without TLS if it has both.
+    /// Returns the planned controller's address at this host; `is_tls` chooses if it listens with and without TLS.
     fn own_target(&self, host: &str, is_tls: bool) -> String {
         let sockets: Vec<(SocketAddr, &Address)> = self.plan.sockets().collect();
         let suitable = sockets

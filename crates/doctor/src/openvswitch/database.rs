@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A little more than the interval at which ovs-vswitchd writes whether bridges are connected
+/// Slightly more than the interval at which ovs-vswitchd writes whether bridges are connected
 /// (`other_config:stats-update-interval`).
 const STATUS_INTERVAL: Duration = Duration::from_secs(6);
 
@@ -80,7 +80,7 @@ impl OpenVswitch {
         })
     }
 
-    /// The version of the ovs-vswitchd that runs.
+    /// Returns the version of the running ovs-vswitchd.
     pub fn daemon(&self) -> Result<&str, &NoAnswer> {
         self.daemon.as_deref()
     }
@@ -99,7 +99,7 @@ impl OpenVswitch {
         self.table("Bridge").iter()
     }
 
-    /// Returns the controllers that a bridge connects to; others may listen.
+    /// Returns the controllers that a bridge connects to; other rows may be listening addresses.
     pub fn controllers<'a>(&'a self, bridge: &'a Row) -> Vec<&'a Row> {
         let all = self.referred("Controller", bridge, "controller");
         let is_active = |row: &&Row| !row.text("target").unwrap_or_default().starts_with('p');
@@ -121,7 +121,7 @@ impl OpenVswitch {
         self.table("SSL").first()
     }
 
-    /// Returns `true` if an upgrade was not finished.
+    /// Returns `true` if an upgrade is unfinished.
     pub fn waits_for_flows(&self) -> bool {
         let root = self.table("Open_vSwitch").first();
         root.and_then(|root| root.entry("other_config", "flow-restore-wait")) == Some("true")
@@ -140,7 +140,7 @@ impl OpenVswitch {
 }
 
 impl Row {
-    /// The texts, or ids, of a column.
+    /// Returns the texts, or ids, of a column.
     pub fn texts(&self, column: &str) -> Vec<&str> {
         let Some(value) = self.0.get(column) else {
             return Vec::new();
@@ -165,7 +165,7 @@ impl Row {
         self.0.get(column).and_then(Value::as_bool) == Some(true)
     }
 
-    /// The value of a key, in a column that is a map.
+    /// Returns the value of a key in a column that is a map.
     pub fn entry(&self, column: &str, key: &str) -> Option<&str> {
         let (_, Value::Array(pairs)) = tagged(self.0.get(column)?)? else {
             return None;
@@ -180,7 +180,7 @@ impl Row {
     }
 }
 
-/// `["set", …]`, `["map", …]`, `["uuid", …]` (RFC 7047, section 5.1).
+/// Splits `["set", …]`, `["map", …]`, `["uuid", …]` (RFC 7047, section 5.1).
 fn tagged(value: &Value) -> Option<(&str, &Value)> {
     match value.as_array()?.as_slice() {
         [tag, value] => Some((tag.as_str()?, value)),
@@ -208,7 +208,7 @@ fn parse(printed: &str) -> Result<Vec<Vec<Row>>, NoAnswer> {
     })
 }
 
-/// `ovs-vswitchd (Open vSwitch) 3.1.0`, and more.
+/// Extracts the version from `ovs-vswitchd (Open vSwitch) 3.1.0` and further text.
 fn version(said: &str) -> String {
     let line = said.lines().next().unwrap_or_default();
     line.rsplit(' ').next().unwrap_or_default().to_owned()

@@ -1,9 +1,9 @@
-//! The targets of controllers, as Open vSwitch writes them: `tcp:127.0.0.1:6653`.
+//! The targets of controllers in Open vSwitch's syntax: `tcp:127.0.0.1:6653`.
 
 use std::net::SocketAddr;
 use urtica_socket::Address;
 
-/// The host and port of a target.
+/// Returns the host and port of a target.
 pub fn parse(target: &str) -> Option<(Address, String, u16)> {
     let address: Address = target.parse().ok()?;
     match &address {
@@ -15,7 +15,7 @@ pub fn parse(target: &str) -> Option<(Address, String, u16)> {
     }
 }
 
-/// The address of a target that names one by its number.
+/// Returns the address of a target with a numeric host.
 pub fn socket_of(target: &str) -> Option<SocketAddr> {
     let (_, host, port) = parse(target)?;
     Some(SocketAddr::new(host.parse().ok()?, port))

@@ -5,7 +5,7 @@ use crate::Finding;
 use crate::finding::quoted;
 use crate::program::ask;
 
-/// An ARP request, which hosts send before anything else.
+/// An ARP request, which hosts send before other packets.
 const PACKET: &str = "arp,dl_src=02:00:00:00:00:01,dl_dst=ff:ff:ff:ff:ff:ff,arp_op=1,arp_spa=192.0.2.1,arp_tpa=192.0.2.2";
 
 pub fn look(switch: &OpenVswitch, bridge: &Row) -> Option<Finding> {
@@ -28,7 +28,7 @@ pub fn look(switch: &OpenVswitch, bridge: &Row) -> Option<Finding> {
     Some(judge(name, port, &dropped_by(&printed)?))
 }
 
-/// The number of an interface that is a port of the bridge, and not its own.
+/// Returns the number of an interface that is a port of the bridge, but not the bridge's own port.
 fn usable_port(interface: &Row) -> Option<u64> {
     const FIRST_RESERVED: u64 = 0xff00;
     interface
@@ -44,7 +44,8 @@ struct Drop {
     entry: Option<String>,
 }
 
-/// Reads `ofproto/trace`: lines such as ` 0. arp, priority 10` for the entries, and the datapath's actions in the end.
+/// Parses the output of `ofproto/trace`: lines such as ` 0. arp, priority 10` for the entries, and finally the datapath's
+/// actions.
 fn dropped_by(printed: &str) -> Option<Drop> {
     printed
         .lines()

@@ -1,7 +1,7 @@
 //! Writes packets to a pcapng file in its own thread, from a bounded queue.
 //!
 //! **Why a thread.** A disk may be slow or full, and no connection should wait for it: packets that do not fit into the
-//! queue are left out of the file, and counted there.
+//! queue are counted, and missing from the file.
 
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -27,10 +27,10 @@ use std::time::{Duration, SystemTime};
 /// Maximum number of bytes that wait to be written.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// The overhead of a packet, so that the number of small packets is limited, too.
+/// The overhead of a packet, which limits the number of small packets.
 const PACKET_BYTES: usize = 64;
 
-/// Timestamps are powers of ten of a second: nanoseconds.
+/// The resolution of timestamps, as a negative power of ten of a second: nanoseconds.
 const NANOSECONDS: u8 = 9;
 
 /// Only the owner may read the messages of switches and controllers.
@@ -44,7 +44,7 @@ pub struct Recorder {
 }
 
 struct Packet {
-    /// Since 1970.
+    /// Time since 1970.
     time: Duration,
     bytes: Vec<u8>,
 }
@@ -55,7 +55,7 @@ struct Tally {
     dropped: AtomicU64,
 }
 
-/// The thread that writes.
+/// The handle of the writing thread.
 pub struct Writing {
     thread: JoinHandle<io::Result<u64>>,
     tally: Arc<Tally>,
@@ -115,8 +115,8 @@ impl Recorder {
 }
 
 impl Writing {
-    /// Waits until everything is written. Every [`Recorder`] must have been dropped. Returns the number of packets in
-    /// the file, or the error that left it incomplete, and the number of packets that were left out.
+    /// Waits until all packets are written. Every [`Recorder`] must have been dropped. Returns the number of packets in
+    /// the file, or the error that left it incomplete, and the number of missing packets.
     pub fn finish(self) -> (io::Result<u64>, u64) {
         let written = self
             .thread
@@ -133,7 +133,7 @@ fn since_1970() -> Duration {
 
 type Out = PcapNgWriter<BufWriter<Box<dyn Write + Send>>>;
 
-/// Writes the head of the file.
+/// Writes the header of the file.
 fn begin(out: BufWriter<Box<dyn Write + Send>>) -> io::Result<Out> {
     let application = concat!("urtica ", env!("CARGO_PKG_VERSION"));
     let section = SectionHeaderBlock {
@@ -221,7 +221,7 @@ fn write_statistics(file: &mut Out, written: u64, dropped: u64) -> io::Result<()
         .map_err(reason)
 }
 
-/// Returns the system's error, if it is one.
+/// Returns the system's error, if there is one.
 fn reason(error: PcapError) -> io::Error {
     match error {
         PcapError::IoError(error) => error,

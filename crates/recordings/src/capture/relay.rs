@@ -15,17 +15,17 @@ use urtica_socket::{Address, ConnectError, DEFAULT_PORT, Stream, Tls, TlsError, 
 /// The time limit for the controller to accept a connection, and again for its TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The number of bytes waiting for a side at which reading from the other side pauses, so that TCP's window slows it
-/// down.
+/// The maximum number of bytes that wait for a side. If it is reached, reading from the other side pauses, so that TCP's
+/// window slows that side down.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// The size of a read.
 const READ_BYTES: usize = 256 << 10;
 
-/// The time limit for a side to receive the waiting bytes after the other's end.
+/// The time limit for sending the waiting bytes to a side after the other side has closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The first of the ports that peers on Unix sockets are given in the recording.
+/// The first of the ports that the recording uses for peers on Unix sockets.
 const DYNAMIC_PORT: u16 = 49152;
 
 /// The target of connections.
@@ -55,7 +55,7 @@ struct Half {
     waiting: Vec<u8>,
 }
 
-/// Why a switch's connection could not be handed on.
+/// Why a switch's connection could not be relayed.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("cannot connect to the controller at {address}: {error}")]
@@ -65,7 +65,7 @@ enum Refusal {
 }
 
 impl Relay {
-    /// Relays to the end of either side.
+    /// Relays until either side closes the connection.
     pub fn run(self, switch: Stream) {
         let peer = &self.peer;
         let controller = match self.target.connect() {
@@ -94,8 +94,8 @@ impl Relay {
         tracing::info!(peer, by, "connection closed");
     }
 
-    /// The ends in the recording: as they would be without a relay, with the controller at OpenFlow's port, so that
-    /// Wireshark recognises it.
+    /// Returns the ends for the recording, which shows a connection without a relay, with the controller at OpenFlow's port so
+    /// that Wireshark recognises it.
     fn places(&self, switch: &Stream, controller: &Stream) -> (SocketAddr, SocketAddr) {
         let of = |stream: &Stream| SockRef::from(stream).peer_addr().ok()?.as_socket();
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -108,7 +108,7 @@ impl Relay {
 }
 
 impl Target {
-    /// A connection that does not block.
+    /// Opens a non-blocking connection to the controller.
     fn connect(&self) -> Result<Stream, Refusal> {
         let connected = Stream::connect(&self.address, self.tls.as_ref(), CONNECT_TIMEOUT);
         connected.map_err(|error| {
@@ -171,7 +171,7 @@ impl Connection<'_> {
             (&self.switch, &self.controller),
             (&self.controller, &self.switch),
         ] {
-            // A side without interest is left out, as poll(2) would report its end repeatedly.
+            // Leave out a side without interest, since poll(2) would report its end repeatedly.
             let interest = half.interest(peer);
             if !interest.is_empty() {
                 fds.push(PollFd::new(&half.stream, interest));

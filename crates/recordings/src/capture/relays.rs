@@ -11,13 +11,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use urtica_socket::{Accepted, Acceptor, Notice, Stream};
 
-/// The maximum number of connections that are relayed at once.
+/// The maximum number of concurrent connections.
 const CONNECTIONS_MAX: usize = 1024;
 
 /// The interval of checks of the TLS files for changes.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Accepts switches, and has a thread for each.
+/// Accepts switches, and runs a thread for each.
 pub struct Relays {
     acceptor: Acceptor,
     target: Target,
@@ -49,7 +49,7 @@ impl Relays {
         Ok(())
     }
 
-    /// Waits for the threads, which stop, too. Returns the number of connections.
+    /// Waits for the threads, which also stop. Returns the number of connections.
     pub fn finish(self) -> u64 {
         for thread in self.threads {
             // A panic was reported when it happened.
@@ -115,8 +115,8 @@ impl Relays {
         }
     }
 
-    /// Uses changed files for TLS for later connections to the controller. The acceptor does so for switches, and reports
-    /// changes of files that are for both.
+    /// Uses changed TLS files for later connections to the controller. For switches, the acceptor does so; it also reports
+    /// changes of files that both sides use.
     fn refresh_target(&mut self) {
         if Instant::now() < self.next_refresh {
             return;

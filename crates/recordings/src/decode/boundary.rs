@@ -6,12 +6,12 @@
 
 use urtica_wire::{Header, Message, Version, split_frame};
 
-/// Number of consecutive messages that are required at an arbitrary position.
+/// Number of consecutive messages required at an arbitrary position.
 const ENOUGH: usize = 3;
 
 /// The input of a search.
 pub(super) struct Search<'a> {
-    /// Bytes that start anywhere.
+    /// The bytes, which may start within a message.
     pub bytes: &'a [u8],
     /// The positions at which segments start, in order.
     pub starts: &'a [usize],

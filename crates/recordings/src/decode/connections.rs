@@ -30,7 +30,7 @@ pub enum CaptureError {
         /// The number of packets.
         packets: u64,
     },
-    /// None of its connections uses the given ports.
+    /// No connection uses the given ports.
     #[error(
         "no TCP connection in the capture is from or to port {}; its connections are from and to {}; --port names the \
          controller's", listed(.asked, " or "), ports_told(.there)
@@ -114,17 +114,17 @@ struct OneWay {
     messages: MessageStream,
 }
 
-/// Statistics for the error message if nothing is printed.
+/// Counts for the error message if nothing is printed.
 #[derive(Default)]
 struct Tally {
     segments_by_port: HashMap<u16, u64>,
-    /// On the given ports.
+    /// Number of segments on the given ports.
     segments: u64,
     pieces: u64,
 }
 
 impl<'p> Connections<'p> {
-    /// Creates an empty set that prints the messages of connections from or to one of `ports`.
+    /// Creates an empty set of connections; it prints the messages of those from or to one of `ports`.
     pub fn new(ports: &'p [u16], is_verbose: bool) -> Self {
         Self {
             ports,
@@ -194,7 +194,7 @@ impl<'p> Connections<'p> {
         Ok(())
     }
 
-    /// This direction has ended.
+    /// Ends this direction.
     fn end(&mut self, direction: Direction, out: &mut dyn Write) -> io::Result<()> {
         if let Some(mut one_way) = self.directions.remove(&direction) {
             self.tally.pieces += one_way.advance(out, Reassembly::finish)?;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use urtica_wire::text::message;
 use urtica_wire::{Header, Message, Version, split_frame};
 
-/// The share of new input after which a boundary is searched again: an eighth of the input at the last search.
+/// A search for a boundary is repeated after new input of one GROWTH-th, an eighth, of the input at the last search.
 const GROWTH: usize = 8;
 
 /// Input that is not printed yet.
@@ -16,7 +16,7 @@ pub(super) struct MessageStream {
     /// Whether all fields and payloads are printed.
     is_verbose: bool,
     bytes: Vec<u8>,
-    /// Number of bytes before these, including lost ones.
+    /// Number of bytes before this input, including lost ones.
     offset: u64,
     position: Position,
     /// The version of the last message.
@@ -24,7 +24,7 @@ pub(super) struct MessageStream {
     outcome: Outcome,
 }
 
-/// The position of the next byte within messages.
+/// The position of the next byte relative to messages.
 enum Position {
     /// At the start of a message.
     Boundary,
@@ -72,8 +72,8 @@ impl MessageStream {
         self.outcome
     }
 
-    /// Handles the bytes of one segment, and prints every complete message. Invalid data is reported, and the next boundary
-    /// is searched.
+    /// Handles the bytes of one segment, and prints every complete message. Reports invalid data, and searches the next
+    /// boundary.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
         if let Position::Unknown(unknown) = &mut self.position {
             unknown.starts.push(self.bytes.len());
@@ -117,7 +117,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// Prints all messages before a gap or the end. Only the start of an incomplete message is left.
+    /// Prints all messages before a gap or the end. Leaves only the start of an incomplete message.
     fn settle(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.print(out, true)?;
         if let Position::Unknown(unknown) = &self.position {

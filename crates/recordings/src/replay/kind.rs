@@ -15,7 +15,7 @@ pub const OFPT_FEATURES_REPLY: u8 = 6;
 const REQUESTS_10: [u8; 5] = [5, 7, 16, 18, 20];
 const REQUESTS_13: [u8; 7] = [5, 7, 18, 20, 22, 24, 26];
 
-/// The type of a message, with that of the multipart or experimenter message in it.
+/// The type of a message, and of the multipart or experimenter message in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
     pub message_type: u8,
@@ -44,7 +44,7 @@ impl Kind {
         requests(version).contains(&self.message_type)
     }
 
-    /// Returns `true` if it only concerns the connection, and not the session.
+    /// Returns `true` if it concerns only the connection, not the session.
     pub fn is_keep_alive(self) -> bool {
         matches!(self.message_type, OFPT_ECHO_REQUEST | OFPT_ECHO_REPLY)
     }
@@ -77,7 +77,7 @@ fn requests(version: Version) -> &'static [u8] {
     }
 }
 
-/// 1.0 calls it OFPT_STATS_REQUEST.
+/// Returns the type of multipart requests, which 1.0 calls OFPT_STATS_REQUEST.
 fn multipart_request(version: Version) -> u8 {
     match version {
         Version::Of10 => 16,
@@ -85,13 +85,13 @@ fn multipart_request(version: Version) -> u8 {
     }
 }
 
-/// The type of the request that a message of this type replies to.
+/// Returns the type of the request that this type of message replies to.
 pub fn replied_to(version: Version, message_type: u8) -> Option<u8> {
     let request = message_type.checked_sub(1)?;
     requests(version).contains(&request).then_some(request)
 }
 
-/// The name of a frame's message, such as OFPT_FLOW_MOD.
+/// Returns the name of a frame's message, such as OFPT_FLOW_MOD.
 pub fn name(frame: &[u8]) -> String {
     match Message::decode(frame) {
         Ok((header, decoded)) => {
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(of(&ports), of(&again));
         assert!(of(&ports).is_request(Version::Of13));
         assert!(of(&ports).is_multipart_request(Version::Of13));
-        // In 1.0 the number is a barrier's.
+        // In 1.0 this type is a barrier request.
         assert!(Kind::of(Version::Of10, &ports).is_barrier_request(Version::Of10));
         assert_eq!(name(&ports), "OFPST_PORT_DESC request");
         assert_eq!(name(&[4, 20, 0, 8, 0, 0, 0, 1]), "OFPT_BARRIER_REQUEST");

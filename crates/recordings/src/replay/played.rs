@@ -1,4 +1,4 @@
-//! The result of a session, in words.
+//! The result of a session, and its errors.
 
 use std::fmt;
 use std::io;
@@ -26,15 +26,15 @@ pub enum PlayError {
         /// The reason.
         error: TlsError,
     },
-    /// The system has no thread for the switch.
+    /// The system could not start a thread for the switch.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     /// The controller closed the connection before the end.
     #[error("the controller closed the connection after {sent} of {all} asynchronous messages of the switch{}", because(.error))]
     Closed {
-        /// The number of asynchronous messages sent before.
+        /// The number of asynchronous messages sent before that.
         sent: u64,
-        /// The number of all.
+        /// The number of all asynchronous messages.
         all: u64,
         /// The system's error, if there was one.
         error: Option<io::Error>,
@@ -58,7 +58,7 @@ pub enum PlayError {
         /// Its text.
         text: String,
     },
-    /// The controller sent something else.
+    /// The controller sent invalid OpenFlow.
     #[error("the controller sent invalid OpenFlow: {0}")]
     NotOpenFlow(#[from] DecodeError),
     /// Waiting for the connection failed.
@@ -89,11 +89,11 @@ pub struct Played {
     pub received: u64,
     /// The number of messages that were answered from the recording.
     pub answered: u64,
-    /// Requests that the recording has no answer to.
+    /// Requests for which the recording has no answer.
     pub unknown: u64,
     /// Number of the controller's messages that did not arrive.
     pub missed: u64,
-    /// From the first of these to the controller's end of it.
+    /// The time from sending the first asynchronous message until the controller has handled the last.
     pub taken: Duration,
     /// The first difference in the controller's messages.
     pub difference: Option<String>,

@@ -30,16 +30,16 @@ const OWN_XID: u32 = 0xffff_ff00;
 /// The data of our last echo request, which identifies its reply.
 const FENCE: &[u8] = b"end of replay";
 
-/// The speed of sending.
+/// The timing of asynchronous messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Pace {
     /// At the recorded times.
     AsRecorded {
-        /// The factor by which they are faster.
+        /// The factor by which sending is faster.
         speed: f64,
     },
-    /// As soon as the controller has sent the messages that preceded in the recording.
+    /// As soon as the controller has sent the messages that came before in the recording.
     AsAnswered,
     /// As fast as the controller reads.
     Load {
@@ -48,7 +48,7 @@ pub enum Pace {
     },
 }
 
-/// A switch that is connected.
+/// A connected switch.
 pub struct Player<'s> {
     script: &'s Script,
     stream: Stream,
@@ -63,7 +63,7 @@ pub struct Player<'s> {
     turns: HashMap<Kind, usize>,
     /// Number of the controller's messages for which it no longer waits.
     skipped: usize,
-    /// Number of asynchronous messages to send in all.
+    /// Total number of asynchronous messages to send.
     all: u64,
     played: Played,
 }
@@ -151,7 +151,7 @@ impl<'s> Player<'s> {
         if self.output.len() < WAITING_BYTES_MAX {
             return Ok(());
         }
-        // A slow controller may continue as long as it reads at all.
+        // A slow controller may continue as long as it reads anything.
         loop {
             let before = self.output.len();
             if self.wait(PATIENCE, |player| {
@@ -295,7 +295,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// Reads once, and deals with all whole messages.
+    /// Reads once, and handles all complete messages.
     fn receive(&mut self) -> Result<(), PlayError> {
         match self.stream.read(&mut self.buffer) {
             Ok(0) => return Err(self.closed(None)),
@@ -371,7 +371,7 @@ impl<'s> Player<'s> {
         });
     }
 
-    /// Answers as the recorded switch did, in the name of this message's xid.
+    /// Answers like the recorded switch, with this message's xid.
     fn answer(&mut self, kind: Kind, frame: &[u8]) {
         let script = self.script;
         let turn = self.turns.entry(kind).or_default();
@@ -392,7 +392,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// Replies that the recorded switch does not know this request; otherwise the controller would wait.
+    /// Replies with an error that the request is unknown to the recorded switch; without a reply the controller would wait.
     fn refuse(&mut self, kind: Kind, frame: &[u8], xid: u32) {
         self.played.unknown += 1;
         let code = match kind.is_multipart_request(self.script.version) {
@@ -415,7 +415,7 @@ impl<'s> Player<'s> {
     }
 }
 
-/// A connection that does not block.
+/// Opens a non-blocking connection.
 fn open(address: &Address, tls: Option<&Tls>) -> Result<Stream, PlayError> {
     Stream::connect(address, tls, PATIENCE).map_err(|error| {
         let address = address.clone();

@@ -1,4 +1,4 @@
-//! The OpenFlow connections in a capture, each as the messages of both sides in the order in which they were captured.
+//! The OpenFlow connections in a capture: each has the messages of both sides in the order of their capture.
 
 use super::kind::{OFPT_FEATURES_REPLY, OFPT_HELLO};
 use crate::packets::{Packets, ReadError};
@@ -18,7 +18,7 @@ const WIRE_VERSIONS: std::ops::RangeInclusive<u8> = 1..=6;
 pub struct Recording {
     /// The connections that can be replayed, in the order of their start.
     pub sessions: Vec<Session>,
-    /// The parts that cannot be replayed, as sentences.
+    /// Descriptions of the parts that cannot be replayed.
     pub problems: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct Session {
     pub switch: SocketAddr,
     /// The switch's identity.
     pub datapath_id: DatapathId,
-    /// The version that was spoken.
+    /// The negotiated version.
     pub version: Version,
     /// All messages after the hellos.
     pub steps: Vec<Step>,
@@ -41,7 +41,7 @@ pub struct Step {
     pub time: Duration,
     /// Its sender.
     pub from: Side,
-    /// All of it.
+    /// The whole message.
     pub frame: Vec<u8>,
 }
 
@@ -49,10 +49,10 @@ pub struct Step {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// It is no capture.
+    /// The file is not a capture.
     #[error(transparent)]
     File(#[from] ReadError),
-    /// It has no OpenFlow connection.
+    /// The capture has no OpenFlow connection.
     #[error(
         "the recording has no OpenFlow connection to replay; expected one that starts in it, with the hellos \
          of both sides and a features reply{}", told(.0)
@@ -68,7 +68,7 @@ fn told(problems: &[String]) -> String {
 }
 
 impl Session {
-    /// When its first message was captured.
+    /// Returns the capture time of the first message.
     pub fn begin(&self) -> Duration {
         self.steps.first().map_or(Duration::ZERO, |step| step.time)
     }
@@ -106,14 +106,14 @@ struct Connections {
     open: HashMap<(SocketAddr, SocketAddr), Connection>,
     sessions: Vec<Session>,
     problems: Vec<String>,
-    /// Connections that carry something else.
+    /// Number of connections with another protocol.
     others: u64,
 }
 
 /// One connection so far.
 struct Connection {
     ends: [End; 2],
-    /// Each with the sender's index in `ends`.
+    /// The messages, each with its sender's index in `ends`.
     messages: Vec<(usize, Duration, Vec<u8>)>,
     /// The reason why later messages cannot be used.
     stopped: Option<String>,
@@ -191,7 +191,7 @@ impl Connections {
     }
 }
 
-/// Why a connection is no session.
+/// Why a connection is not a session.
 enum NoSession {
     NotOpenFlow,
     Because(String),
@@ -289,7 +289,7 @@ impl Connection {
         }
     }
 
-    /// Returns the session, and the reason of an early stop, if any.
+    /// Returns the session, and the reason why it stopped early, if it did.
     fn into_session(self) -> Result<(Session, Option<String>), NoSession> {
         if self.is_tls {
             return Err(NoSession::Because(
@@ -341,7 +341,7 @@ impl Connection {
         Ok((session, self.stopped))
     }
 
-    /// Which side has sent the first features reply, and that.
+    /// Returns the first features reply, and which side has sent it.
     fn features(&self) -> Option<(usize, &[u8])> {
         let mut messages = self.messages.iter();
         let (sender, _, frame) = messages.find(|(_, _, frame)| frame[1] == OFPT_FEATURES_REPLY)?;

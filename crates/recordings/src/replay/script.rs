@@ -1,7 +1,7 @@
-//! The messages of a recorded switch: asynchronous ones, and answers with their requests.
+//! The messages of a recorded switch: asynchronous messages, and answers to the controller's messages.
 //!
-//! In the recording, an answer belongs to the message with its xid. In a replay xids differ: there it belongs to the
-//! message of that kind with that number in sequence.
+//! In the recording, an answer belongs to the message with its xid. In a replay xids differ, so an answer belongs to the
+//! message of that kind with that sequence number.
 
 use super::kind::{Kind, OFPT_ERROR, OFPT_EXPERIMENTER, replied_to};
 use super::recording::Session;
@@ -25,7 +25,7 @@ pub struct Script {
 
 /// A message that the switch sent without a request.
 pub struct Asynchronous {
-    /// Since the session's first message.
+    /// The time since the session's first message.
     pub offset: Duration,
     /// Number of the controller's messages before it.
     pub after: usize,
@@ -78,7 +78,7 @@ impl Script {
     fn say(&mut self, asked: Option<usize>, offset: Duration, kind: Kind, frame: Vec<u8>) {
         match asked {
             Some(index) => self.answers[index].push(frame),
-            // An answer without its request, which is not in the recording.
+            // An answer to a request that is not in the recording.
             None if replied_to(self.version, kind.message_type).is_some() => {}
             None => self.asynchronous.push(Asynchronous {
                 offset,
@@ -106,7 +106,7 @@ impl Script {
     }
 }
 
-/// The controller's messages by their xids, the last one of each.
+/// The controller's messages by their xids; for equal xids, the last message.
 #[derive(Default)]
 struct ByXid {
     of_type: HashMap<(u32, u8), usize>,
@@ -119,7 +119,7 @@ impl ByXid {
         self.last.insert(xid, index);
     }
 
-    /// Which one a message of the switch answers.
+    /// Returns the index of the message that a message of the switch answers.
     fn asked(&self, version: Version, xid: u32, kind: Kind) -> Option<usize> {
         match kind.message_type {
             OFPT_ERROR => self.last.get(&xid).copied(),

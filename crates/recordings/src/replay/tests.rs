@@ -1,4 +1,4 @@
-//! Recordings of one switch, with matching and differing controllers.
+//! Tests with recordings of one switch, and with matching and differing controllers.
 
 use super::played::{PlayError, Played};
 use super::player::{Pace, Player, scaled};
@@ -33,7 +33,7 @@ fn hello() -> Vec<u8> {
     message(0, 1, &[0, 1, 0, 8, 0, 0, 0, 0x10])
 }
 
-/// A features reply of the datapath 7.
+/// Returns a features reply of datapath 7.
 fn features_reply(xid: u32) -> Vec<u8> {
     let mut body = [0; 24];
     body[7] = 7;
@@ -59,7 +59,7 @@ fn flow_mod(xid: u32) -> Vec<u8> {
     message(14, xid, &body)
 }
 
-/// A conversation: handshake, a barrier, and two packet-ins that a flow mod each answers, the first with an error.
+/// Returns a conversation: handshake, a barrier, and two packet-ins that a flow mod each answers, the first with an error.
 fn conversation() -> Vec<(Side, Vec<u8>)> {
     use Side::{Controller, Switch};
     vec![
@@ -89,7 +89,7 @@ fn packets(conversation: &[(Side, Vec<u8>)]) -> Vec<Vec<u8>> {
     packets
 }
 
-/// A file with these packets, a millisecond apart.
+/// Returns a file with these packets, a millisecond apart.
 fn file(packets: &[Vec<u8>]) -> Vec<u8> {
     let header = PcapHeader {
         datalink: DataLink::RAW,
@@ -153,7 +153,7 @@ fn repeated_and_late_packets_change_nothing() {
 #[test]
 fn a_session_ends_at_missing_bytes_and_reports_them() {
     let mut packets = packets(&conversation());
-    // The first packet-in: three packets of the handshake, and seven before it.
+    // The first packet-in comes after three packets of the handshake, and seven others.
     packets.remove(10);
     let recording = read(&packets);
     let script = Script::new(read(&packets).sessions.remove(0));
@@ -261,7 +261,7 @@ fn other_protocols_are_refused_with_a_reason() {
     );
 }
 
-/// A controller's end of a connection.
+/// The controller's end of a connection.
 struct Controller {
     stream: TcpStream,
     input: Vec<u8>,
@@ -272,7 +272,7 @@ impl Controller {
         self.stream.write_all(bytes).expect("sent");
     }
 
-    /// The next message; `None` at the end.
+    /// Returns the next message; `None` at the end.
     fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some((frame, _)) = split_frame(&self.input).expect("OpenFlow") {
@@ -292,7 +292,7 @@ impl Controller {
         assert_eq!(self.next().as_deref(), Some(message));
     }
 
-    /// The handshake, as in the recording, with other xids.
+    /// Performs the handshake, as in the recording but with other xids.
     fn shake_hands(&mut self) {
         self.send(&hello());
         assert_eq!(self.next().map(|frame| frame[1]), Some(0));
@@ -312,7 +312,7 @@ impl Controller {
     }
 }
 
-/// Replays the conversation against a controller that does this.
+/// Replays the conversation against a controller with this behaviour.
 fn replay(
     pace: Pace,
     timeout: Duration,
@@ -370,7 +370,7 @@ fn a_differing_controller_is_reported() {
         let refused = [&[0, 1, 0, 2][..], &tables].concat();
         controller.expect(&message(1, 904, &refused));
         controller.expect(&packet_in(1));
-        // Once more the barrier, which is answered as before.
+        // Another barrier, which is answered like the recorded one.
         controller.send(&message(20, 905, &[]));
         controller.expect(&message(21, 905, &[]));
         controller.finish();

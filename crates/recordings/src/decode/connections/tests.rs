@@ -1,4 +1,4 @@
-//! Captures as files: the printed messages, and the reports about the rest.
+//! Tests with capture files: the printed messages, and the reports of missing and invalid parts.
 
 use super::*;
 use pcap_file::DataLink;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const PREFIX: &str = "10.0.0.1:43210 > 10.0.0.2:6653: ";
 
-/// A segment of a connection to a controller, in Ethernet, IPv4 and TCP.
+/// Returns a segment of a connection to a controller, in Ethernet, IPv4 and TCP.
 fn packet(seq: u32, payload: &[u8]) -> Vec<u8> {
     packet_with(0x18, 43210, 6653, seq, payload)
 }
@@ -26,7 +26,7 @@ fn packet_with(flags: u8, from: u16, to: u16, seq: u32, payload: &[u8]) -> Vec<u
     [&[0; 12][..], &[0x08, 0x00], &ip, &tcp].concat()
 }
 
-/// A file with these packets.
+/// Returns a file with these packets.
 fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
     let mut file = PcapWriter::with_header(Vec::new(), PcapHeader::default()).expect("a capture");
     for data in packets {
@@ -48,12 +48,12 @@ fn printed(packets: &[Vec<u8>]) -> (String, Outcome) {
     (told.replace(PREFIX, ""), outcome.expect("a capture"))
 }
 
-/// Barrier requests of 1.3 with these xids.
+/// Returns 1.3 barrier requests with these xids.
 fn barriers(xids: std::ops::Range<u8>) -> Vec<u8> {
     xids.flat_map(|xid| [4, 20, 0, 8, 0, 0, 0, xid]).collect()
 }
 
-/// An echo request of 1.3 with this many bytes.
+/// Returns a 1.3 echo request with a payload of this length.
 fn echo(xid: u8, payload: usize) -> Vec<u8> {
     let [high, low] = (8 + payload as u16).to_be_bytes();
     [&[4, 2, high, low, 0, 0, 0, xid][..], &vec![0xee; payload]].concat()
@@ -129,7 +129,7 @@ fn a_truncated_capture_is_reported_with_the_amount_read() {
 fn printing_continues_after_a_lost_segment() {
     let packets = [
         packet(100, &barriers(1..3)),
-        // 116 to 132 are missing.
+        // Bytes 116 to 132 are missing.
         packet(132, &barriers(5..7)),
     ];
     assert_eq!(
