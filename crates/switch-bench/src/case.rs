@@ -22,7 +22,7 @@ pub struct Case {
     pub(crate) name: String,
     /// The number of packets, which are replayed repeatedly.
     pub(crate) flows: u32,
-    /// The distribution of the packets over the flows; `None` if the packets are a file's.
+    /// The distribution of the packets over the flows; `None` if the packets come from a file.
     pub(crate) trace: Option<Trace>,
     pub(crate) entries: Loader,
     pub(crate) cells: Arc<Cells>,
@@ -37,7 +37,7 @@ impl Case {
     /// Creates a case from a workload and a number of flows.
     ///
     /// # Errors
-    /// [`Error::System`] if memory for the packets is lacking.
+    /// [`Error::System`] if memory for the packets cannot be allocated.
     pub fn of(workload: Workload, flows: u32, trace: Trace) -> Result<Self, Error> {
         let mut entries = Loader::default();
         for entry in workload.entries() {
@@ -60,7 +60,7 @@ impl Case {
     /// Reads the entries from one file, and the packets from another.
     ///
     /// # Errors
-    /// An error with the file, and the line or packet that is invalid.
+    /// An error with the file, and the invalid line or packet.
     pub fn read(flows_file: &Path, pcap: &Path) -> Result<Self, Error> {
         let mut entries = Loader::default();
         entries.read(flows_file)?;
@@ -86,14 +86,14 @@ impl Case {
         })
     }
 
-    /// Returns all ports that the switch must have.
+    /// Returns all ports that the switch needs.
     pub(crate) fn ports(&self) -> BTreeSet<PortNo> {
         let own = [IN_PORT, OUT_PORT, PROBE_PORT].map(PortNo);
         let mentioned = self.entries.mentioned_ports();
         own.into_iter().chain(mentioned).collect()
     }
 
-    /// Returns `true` if every packet must be sent, because the entries were made for them.
+    /// Returns `true` if every packet must be sent, because the entries were made for the packets.
     pub(crate) fn is_forwarded_whole(&self) -> bool {
         self.trace.is_some()
     }
@@ -106,7 +106,7 @@ fn cells(frames: &[impl AsRef<[u8]>]) -> Result<Arc<Cells>, Error> {
     Ok(Arc::new(cells))
 }
 
-/// The frames in a capture.
+/// Returns the frames in a capture.
 fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, CaptureError> {
     let mut packets = Packets::new(capture)?;
     let mut frames = Vec::new();

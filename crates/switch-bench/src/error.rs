@@ -9,7 +9,7 @@ use urtica_switch::{RunError, SessionError};
 use urtica_wire::text::ParseError;
 use urtica_wire::{DecodeError, EncodeError, ErrorCode};
 
-/// Why something was not measured.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -95,7 +95,7 @@ pub enum Error {
         /// Packets sent.
         sent: u64,
     },
-    /// A form sends another frame than the plain form.
+    /// A form sends a different frame than the plain form.
     #[error(
         "frame {number} of {case} leaves the form {form} as {found}; expected {expected}: the form is invalid, so its figures \
          are meaningless"
@@ -112,7 +112,7 @@ pub enum Error {
         /// The plain form's frame and its port.
         expected: String,
     },
-    /// In a form, a rule matches another number of frames than in a linear search over the rules.
+    /// In a form, a rule matches a different number of frames than in a linear search over the rules.
     #[error(
         "rule {rule} of {case} met {found} frames in the form {form}; a linear search expects {expected}: the form is invalid, so \
          its figures are meaningless"
@@ -172,7 +172,7 @@ pub enum CaptureError {
 }
 
 impl Error {
-    /// Adds the failed operation to a system error.
+    /// Adds the description of the failed operation to a system error.
     pub(crate) fn system<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
         let doing = doing.into();
         move |source| Self::System {

@@ -1,7 +1,7 @@
 //! The measured forms of the switch, which receive bursts of frames and forward them. One file per form.
 //!
-//! A form has two sides, which may live on two threads: the [`Forwarder`] on the measured core, and the [`Control`],
-//! which changes its flow entries, if it has any. Each form shares its pipeline between them in its own way.
+//! A form has two sides, which may run in two threads: the [`Forwarder`] on the measured core, and the [`Control`],
+//! which changes the flow entries of forms that have any. Each form shares its pipeline between them in its own way.
 
 mod bare;
 mod limit;
@@ -20,30 +20,30 @@ use std::time::Duration;
 use urtica_pipeline::Backend;
 use urtica_wire::{ErrorCode, FlowMod, PortNo};
 
-/// The time at which entries are loaded and idle-time work on them is complete, by the switch's clock.
+/// The time at which entries are loaded and deferred work on them is complete, by the switch's clock.
 pub const SETTLED_AT: Duration = Duration::from_secs(3);
 
-/// The interval at which a switch gets the time.
+/// The interval at which a switch is told the time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The side that forwards.
+/// The forwarding side of a form.
 pub trait Forwarder: Send {
     /// Receives one burst, processes it and sends the results. `now` may be some bursts old.
     fn forward(&mut self, replay: &mut Replay, now: Duration) -> Sent;
 
-    /// Like [`Self::forward`], slowly: returns each sent frame with its port, in order.
+    /// Like [`Self::forward`], but slower: returns each sent frame with its port, in order.
     fn departures(&mut self, replay: &mut Replay, now: Duration) -> Vec<Departure>;
 }
 
-/// A frame that left, and its port.
+/// A sent frame, and its port.
 pub type Departure = (PortNo, Vec<u8>);
 
-/// The side that changes flow entries.
+/// The side of a form that changes flow entries.
 pub trait Control {
-    /// Carries out a flow mod; packets received some time later obey it.
+    /// Executes a flow mod, which applies to packets received some time later.
     ///
     /// # Errors
-    /// The specification's error if it is refused, or if an earlier one was refused in the meantime.
+    /// The specification's error if the flow mod is refused, or if an earlier one has been refused since the last call.
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode>;
 
     /// Returns the number of packets that the flow entries have matched, by cookie.
@@ -53,9 +53,9 @@ pub trait Control {
 /// The results for the frames of a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Sent by any port but [`PROBE_PORT`].
+    /// Frames sent by any port but [`PROBE_PORT`].
     pub out: u32,
-    /// Sent by [`PROBE_PORT`].
+    /// Frames sent by [`PROBE_PORT`].
     pub probe: u32,
     /// The number of received frames that the compiled form left to the plain form.
     pub plain: u32,
@@ -113,10 +113,10 @@ impl Form {
         }
     }
 
-    /// Creates both sides, with a case's entries loaded; without a control if there are no entries.
+    /// Creates both sides, with a case's entries loaded; without a control side if there are no entries.
     ///
     /// # Errors
-    /// [`Error`] if an entry is refused, or the system has no memory.
+    /// [`Error`] if an entry is refused, or memory cannot be allocated.
     pub(crate) fn open(self, case: &Case, loading: Loading) -> Result<Sides, Error> {
         match self {
             Self::Switch => whole::open(case, loading),
@@ -153,9 +153,9 @@ impl Loading {
 
 /// Both sides of a form.
 pub struct Sides {
-    /// The one that forwards.
+    /// The side that forwards.
     pub forwarder: Box<dyn Forwarder>,
-    /// The one that changes.
+    /// The side that changes entries, if there are any.
     pub control: Option<Box<dyn Control>>,
 }
 

@@ -1,6 +1,6 @@
 //! A benchmark of Urtica's switch: how fast it forwards packets from memory, on one core and without a network.
 //!
-//! **Why a separate crate.** It is measured in programs and tests, too, and each measurement has a typed result.
+//! **Why a separate crate.** Programs and tests run measurements, too, and each measurement has a typed result.
 //!
 //! - [`measure_rates`] forwards the packets of a [`Case`] by each [`Form`] of a [`Plan`], and returns a [`Rate`] for each.
 //! - [`measure_load`] times the loading of entries into a switch, and returns a [`Load`].

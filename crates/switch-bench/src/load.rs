@@ -1,8 +1,8 @@
 //! Measures the time in which a switch loads flow entries that are sent all at once.
 //!
-//! **What.** A whole switch, served on the measured core, and a controller on the others, over a unix socket.
-//! The flow mods are encoded beforehand. The time is from sending the first to having the reply to a barrier after the
-//! last: reading, decoding, checking and adding.
+//! **What.** A whole switch, served on the measured core, and a controller on the other cores, over a Unix socket.
+//! The flow mods are encoded beforehand. The time is from sending the first flow mod to receiving the reply to a barrier
+//! after the last: reading, decoding, checking and adding.
 
 use super::measured_core::MeasuredCore;
 use super::record::{Load, Setting};
@@ -19,7 +19,7 @@ use urtica_wire::{
     MultipartRequestBody, PortNo, TABLE_ALL, Version,
 };
 
-/// The maximum number of entries, which a table of the switch holds.
+/// The maximum number of entries, which is the size of a table.
 pub const MAX_ENTRIES: u32 = 1 << 20;
 
 /// The time to wait for any reply.
@@ -40,7 +40,7 @@ fn time_loading(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f
     let directory = tempfile::tempdir().map_err(Error::system("make a temporary directory"))?;
     let socket = directory.path().join("switch");
     let flow_mods = encoded_flow_mods(entries)?;
-    // The port that the entries name must exist; its link has no other end.
+    // The entries' port must exist, but needs no peer.
     let addr = MacAddr::from_u64(0x0200_0000_ff02);
     let (port, _other_end) = memory::pair(("out", addr), ("nowhere", addr), 1);
     let mut switch = Switch::new(SwitchConfig::default());
@@ -57,7 +57,7 @@ fn time_loading(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f
     seconds
 }
 
-/// All flow mods, one after the other.
+/// Encodes all flow mods, one after another.
 fn encoded_flow_mods(entries: u32) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     for entry in l2_entries(entries) {
@@ -91,7 +91,7 @@ fn ask_switch(
     (0..readings).map(reading).collect()
 }
 
-/// Seconds from the first flow mod sent to the barrier's reply.
+/// Returns the seconds from the first flow mod sent to the reply to the barrier.
 fn load(client: &mut Client, flow_mods: &[u8]) -> Result<f64, Error> {
     client.barrier()?;
     let start = Instant::now();

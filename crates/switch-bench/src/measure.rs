@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Number of bursts between two readings of the clock.
 const BURSTS_PER_LOOK: u64 = 256;
 
-/// The time of forwarding before each reading, so that caches contain this form's data and not the earlier form's.
+/// The time of forwarding before each reading, which fills the caches with this form's data instead of the last form's.
 const LEAD_IN: Duration = Duration::from_millis(50);
 
 /// The result of one run of the loop.
@@ -31,12 +31,12 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Million packets per second.
+    /// Returns million packets per second.
     pub fn mpps(&self) -> f64 {
         self.packets as f64 / self.elapsed.as_secs_f64() / 1e6
     }
 
-    /// Cycles per packet.
+    /// Returns cycles per packet.
     pub fn cycles_per_packet(&self) -> Option<f64> {
         Some(self.cycles? as f64 / self.packets as f64)
     }
@@ -96,8 +96,8 @@ impl Loop<'_> {
         histogram
     }
 
-    /// Runs for `length`, and calls `changed` after each burst that sent more or fewer frames by the probes' port than
-    /// the burst before.
+    /// Runs for `length`, and calls `changed` after each burst whose number of frames sent by the probes' port differs from
+    /// that of the burst before.
     pub fn watch_probes(&mut self, length: Duration, mut changed: impl FnMut()) {
         let mut before = Sent::default();
         let start = Instant::now();
@@ -114,7 +114,7 @@ impl Loop<'_> {
     }
 }
 
-/// Of numbers up to 2^40, with three significant digits.
+/// Creates a histogram of numbers up to 2^40, with three significant digits.
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_max(1 << 40, 3).expect("bounds and digits that a histogram can have")
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// Sends all but one of each burst by one port, and that one by the probes' port for every fourth burst.
+    /// Sends 30 frames of each burst by one port, and one by the probes' port in every fourth burst.
     struct Fake {
         bursts: u64,
     }

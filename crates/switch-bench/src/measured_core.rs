@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The time for which the cycle counter is compared with the clock.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// A core for the measured thread alone; all other threads run on the others.
+/// A core reserved for the measured thread; all other threads run on other cores.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredCore {
     number: usize,
@@ -16,11 +16,11 @@ pub struct MeasuredCore {
 }
 
 impl MeasuredCore {
-    /// Reserves a core: the calling thread, and threads that it starts, leave it to [`MeasuredCore::run`]. Without
-    /// another core, they share it.
+    /// Reserves a core: the calling thread, and threads that it starts, leave it to [`MeasuredCore::run`]. If there is no
+    /// other core, they share it.
     ///
     /// # Errors
-    /// [`Error::NoCore`] if this process may not run there.
+    /// [`Error::NoCore`] if this process may not run on the core.
     pub fn take(number: usize) -> Result<Self, Error> {
         let available =
             sched_getaffinity(None).map_err(Error::system("ask for this process's cores"))?;

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use urtica_bench::analysis::Spread;
 
-/// The time of updates before a reading.
+/// The duration of updates before a reading.
 const RAMP: Duration = Duration::from_millis(200);
 
 /// The measurements at a point, and their times.
@@ -94,7 +94,7 @@ struct Contestant<'a> {
     case: &'a Case,
     form: Form,
     sides: Sides,
-    /// The time to open the sides: loading of the entries, and the quiet time after it.
+    /// The time to open the sides: loading the entries, and the quiet time after it.
     open_s: f64,
     sample: Rc<Sample>,
     replay: Replay,
@@ -137,7 +137,7 @@ impl<'a> Contestant<'a> {
         })
     }
 
-    /// Takes a reading without updates. Returns an error if a packet was lost.
+    /// Takes a reading without updates. Fails if a packet was lost.
     fn read(&mut self) -> Result<Reading, Error> {
         let length = self.plan.reading_length;
         let mut measured = Loop {
@@ -183,13 +183,13 @@ impl<'a> Contestant<'a> {
         Ok(())
     }
 
-    /// Takes the measurements that need a separate phase, and summarises.
+    /// Takes the measurements that need a separate phase, and summarises all.
     fn finish(mut self) -> Result<Vec<Rate>, Error> {
         let bursts = match self.plan.latency {
             true => Some(self.time_bursts()?),
             false => None,
         };
-        // After millions of packets all is as it was, unless routes have been changed, or a file's entries have expired.
+        // Even after millions of packets the results must be unchanged, unless routes have changed, or a file's entries expired.
         if self.updates.is_none() && self.case.is_forwarded_whole() {
             let now = self.epoch.elapsed();
             self.sample.check(self.form, &mut self.sides, now)?;
@@ -288,7 +288,7 @@ impl<'a> Contestant<'a> {
     }
 }
 
-/// Summarises the times to effect, if any was observed.
+/// Summarises the times to effect, if any were observed.
 fn effects(effects_ns: &Histogram<u64>) -> Option<Effects> {
     let quantile_us = |quantile| effects_ns.value_at_quantile(quantile) as f64 / 1000.0;
     (!effects_ns.is_empty()).then(|| Effects {

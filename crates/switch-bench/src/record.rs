@@ -1,4 +1,4 @@
-//! Results of measurements: a row of a table each, and an object of JSON.
+//! Results of measurements: each is a row of a table, and a JSON object.
 
 use super::measured_core::MeasuredCore;
 use chrono::{SecondsFormat, Utc};
@@ -34,7 +34,7 @@ pub trait Record: Serialize {
     /// The headings and widths of the table's columns.
     const COLUMNS: &'static [(&'static str, usize)];
 
-    /// Returns the cells of its row.
+    /// Returns the cells of the record's row.
     fn cells(&self) -> Vec<String>;
 }
 
@@ -48,17 +48,17 @@ pub struct Rate {
     pub pipeline: String,
     /// The number of packets that are replayed.
     pub flows: u32,
-    /// Their distribution; `None` if they are a file's.
+    /// The packets' distribution; `None` if they come from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<&'static str>,
     /// The form.
     pub form: &'static str,
     /// The number of flow entries.
     pub entries: usize,
-    /// The way of loading them; `None` if the form has no entries.
+    /// The way of loading the entries; `None` if the form has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loading: Option<&'static str>,
-    /// The time in seconds to load them and to wait until the switch has settled.
+    /// The time in seconds to load the entries and to wait until the switch has settled.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "some_thousandths"
@@ -97,7 +97,7 @@ pub struct Figures {
     pub cycles: Option<Cycles>,
     /// Packets sent over packets received.
     pub forwarded_share: f64,
-    /// Packets that the compiled form left to the plain one over packets received.
+    /// Packets that the compiled form left to the plain form over packets received.
     pub plain_share: f64,
 }
 
@@ -137,12 +137,12 @@ pub struct UpdateFigures {
     /// The median ratio of a reading under updates to the reading without updates just before it.
     #[serde(serialize_with = "thousandths")]
     pub mpps_ratio: f64,
-    /// The times to effect of updates, if any was observed.
+    /// The times to effect of updates, if any were observed.
     #[serde(flatten)]
     pub effects: Option<Effects>,
 }
 
-/// Times from having a flow mod's bytes to the first packet that left by it.
+/// Times from receiving a flow mod's bytes to sending the first packet by it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Effects {
     /// The median in microseconds.

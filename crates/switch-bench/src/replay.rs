@@ -4,8 +4,8 @@
 //! frames are delivered in order, endlessly.
 //!
 //! **Cost.** Reading one cell and its length; the receiver copies it. Cells are read in order, so the processor
-//! prefetches them even if they exceed its caches, as a million of them (64 MB) do. They are in huge pages if the
-//! system permits.
+//! prefetches them even if they exceed its caches: a million cells have 64 MB. They are in huge pages if the system
+//! permits.
 
 use super::workload::Frame;
 use memmap2::{Advice, MmapMut};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// The number of frames that are received at once.
 pub const BURST: usize = 32;
 
-/// The cells' lengths are multiples of this.
+/// The unit of the cells' lengths.
 pub const CELL_SIZE: usize = 64;
 
-/// A frame that is handed out.
+/// A received frame.
 #[derive(Clone, Copy)]
 pub struct Replayed<'a> {
     cell: &'a [u8],
@@ -26,7 +26,7 @@ pub struct Replayed<'a> {
 }
 
 impl<'a> Replayed<'a> {
-    /// The frame.
+    /// Returns the frame.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         &self.cell[..self.length]
@@ -41,7 +41,7 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// Copies the frame, and perhaps the rest of its cell, to the front of a buffer with space for the cell. Returns
+    /// Copies the frame, and possibly the rest of its cell, to the start of a buffer with space for the cell. Returns
     /// the frame's length.
     #[inline]
     pub fn copy_to(self, buffer: &mut [u8]) -> usize {
@@ -57,7 +57,7 @@ impl<'a> Replayed<'a> {
 /// The frames of all active flows.
 pub struct Cells {
     memory: MmapMut,
-    /// The distance of frames in bytes.
+    /// The distance between frames in bytes.
     cell_size: usize,
     lengths: Vec<u16>,
     /// The length of all frames, if it is equal, so that `lengths` need not be read.
@@ -68,13 +68,13 @@ impl Cells {
     /// Lays out frames: at least one, of at most 65,535 bytes each.
     ///
     /// # Errors
-    /// If the system has no memory for them.
+    /// If memory for the frames cannot be allocated.
     pub fn new(frames: &[impl AsRef<[u8]>]) -> io::Result<Self> {
         let length = |frame: &dyn AsRef<[u8]>| frame.as_ref().len();
         let longest = frames.iter().map(|frame| length(frame)).max().unwrap_or(0);
         let cell_size = longest.max(1).next_multiple_of(CELL_SIZE);
         let mut memory = MmapMut::map_anon(frames.len() * cell_size)?;
-        // A hint; if it is refused, small pages only cost TLB misses.
+        // A hint; if it is refused, small pages only cause TLB misses.
         let _ = memory.advise(Advice::HugePage);
         for (cell, frame) in memory.chunks_exact_mut(cell_size).zip(frames) {
             let frame = frame.as_ref();
@@ -96,7 +96,7 @@ impl Cells {
         self.lengths.len()
     }
 
-    /// Returns the size of a buffer that has space for any of them.
+    /// Returns the size of a buffer with space for any frame.
     pub fn cell_size(&self) -> usize {
         self.cell_size
     }
@@ -106,7 +106,7 @@ impl Cells {
 pub struct Replay {
     cells: Arc<Cells>,
     next: usize,
-    /// A frame that is the last of each burst.
+    /// The last frame of each burst, if set.
     probe: Option<Frame>,
 }
 
@@ -128,7 +128,7 @@ impl Replay {
         }
     }
 
-    /// Hands out the next [`BURST`] frames.
+    /// Passes on the next [`BURST`] frames.
     #[inline]
     pub fn receive(&mut self, mut take: impl FnMut(Replayed<'_>)) {
         let replayed = BURST - usize::from(self.probe.is_some());

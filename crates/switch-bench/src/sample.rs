@@ -1,8 +1,8 @@
 //! Checks the sent frames: their ports and bytes are compared with the plain form's.
 //!
-//! The plain form is the reference model of the pipeline's own differential tests. If the entries were made of rules, a
+//! The plain form is the reference model of the pipeline's own differential tests. If the entries were made from rules, a
 //! linear search over the rules finds the rule that each frame should match, to compare with the entries' counters.
-//! Forms without a pipeline send the received frames, the bare loop with their Ethernet addresses swapped.
+//! Forms without a pipeline send the received frames; the bare form first swaps their Ethernet addresses.
 
 use super::case::Case;
 use super::forwarder::{Control, Departure, Form, Forwarder, Loading, SETTLED_AT, Sides};
@@ -54,7 +54,7 @@ impl Sample {
     /// Compares a form's results for the frames with the expected ones.
     ///
     /// # Errors
-    /// The first frame that is sent otherwise, or a rule that did not match its frames.
+    /// The first frame with a different result, or a rule that did not match its frames.
     pub fn check(&self, form: Form, sides: &mut Sides, now: Duration) -> Result<(), Error> {
         let before = sides.control.as_ref().map(|control| control.matched());
         self.check_departures(form, &mut *sides.forwarder, now)?;
@@ -139,7 +139,7 @@ fn received(cells: &Arc<Cells>, bursts: usize) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Returns the number of frames that each rule wins.
+/// Returns the number of frames that each rule should match.
 fn winners(case: &Case, bursts: usize) -> Option<BTreeMap<u64, u64>> {
     let rules = case.rules.as_ref()?;
     let mut winners = BTreeMap::new();
@@ -175,7 +175,7 @@ fn text_of(departure: Option<&Departure>) -> String {
         return "nothing".to_owned();
     };
     let bytes = frame.iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
         hex
     });

@@ -4,13 +4,13 @@
 //! update adds it back, so that at most one is missing at a time. Every flow mod is encoded in OpenFlow 1.3, and
 //! decoded when it is due, as if a controller had sent it.
 //!
-//! **Pace.** Updates become due evenly and are made every millisecond, at most [`BATCH_MAX`] at a time. A pipeline that
-//! is slower than requested gets fewer.
+//! **Pace.** Updates become due evenly and are made every millisecond, at most [`BATCH_MAX`] at a time. If the pipeline is
+//! slower than the requested rate, it gets fewer updates.
 //!
 //! **Time to effect.** One additional route, [`PROBE_ROUTE`], leads alternately to the out port and to another port.
-//! The last packet of each burst is for it, so that the numbers of frames by port show the forwarding side the current
+//! The last packet of each burst uses it, so that the numbers of frames by port show the forwarding side the current
 //! route; it notes the time of every change. The time to effect is from receiving the flow mod's bytes to the end of
-//! the first burst that obeyed it: decoding, the change itself, its publication, and up to two bursts.
+//! the first burst that used the new route: decoding, the change itself, its publication, and up to two bursts.
 //!
 //! **Threads.** The control side runs here, the forwarding side in another thread; they share only [`Exchange`].
 
@@ -28,7 +28,7 @@ use urtica_wire::{FlowMod, FlowModCommand, Message, Version};
 /// The interval of updates.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The most updates that are made at once.
+/// The maximum number of updates made at once.
 const BATCH_MAX: u64 = 1000;
 
 /// The interval of changes of the probe's route, once the last change was seen.
@@ -40,12 +40,12 @@ pub struct Exchange {
     is_over: AtomicBool,
     /// Route updates made.
     made: AtomicU64,
-    /// The number of seen changes of the probe's port, and the time of the last, in nanoseconds since the epoch.
+    /// The number of observed changes of the probe's port, and the time of the last, in nanoseconds since the epoch.
     changes_seen: AtomicU64,
     last_change_ns: AtomicU64,
 }
 
-/// Ends updates when it is dropped.
+/// Ends updates on drop.
 pub struct OverWhenDropped<'a>(&'a Exchange);
 
 impl Drop for OverWhenDropped<'_> {
@@ -55,7 +55,7 @@ impl Drop for OverWhenDropped<'_> {
 }
 
 impl Exchange {
-    /// Held by the forwarding side as long as it wants updates.
+    /// Returns a guard that the forwarding side holds as long as it wants updates.
     pub fn over_when_dropped(&self) -> OverWhenDropped<'_> {
         OverWhenDropped(self)
     }
@@ -65,7 +65,7 @@ impl Exchange {
         self.made.load(Relaxed)
     }
 
-    /// The forwarding side has seen the probe's port change.
+    /// Notes that the forwarding side has observed a change of the probe's port.
     pub fn note_change(&self, since_epoch: Duration) {
         self.last_change_ns
             .store(since_epoch.as_nanos() as u64, Relaxed);
@@ -74,11 +74,11 @@ impl Exchange {
     }
 }
 
-/// Route updates, which continue after the last one.
+/// Route updates; each run continues after the last update of the previous one.
 pub struct Updates {
     /// A delete and an add for each route.
     messages: Vec<Vec<u8>>,
-    /// The message that is next.
+    /// The index of the next message.
     next: usize,
     /// The number of updates per second; 0 for as many as possible.
     per_second: u64,
@@ -106,7 +106,7 @@ impl Updates {
         })
     }
 
-    /// Makes updates until they are over, and also changes the probe's route, if any. Then all routes are restored.
+    /// Makes updates until the forwarding side ends them, and also changes the probe's route, if any. Then restores all routes.
     ///
     /// # Errors
     /// If the pipeline refuses an update.
@@ -153,16 +153,16 @@ impl Updates {
     }
 }
 
-/// Changes to the probe's route, and how soon each was seen.
+/// Changes of the probe's route, and the time until each was observed.
 pub struct Probes {
-    /// The modification that makes each odd and each even change.
+    /// The modifications for odd and for even changes.
     messages: [Vec<u8>; 2],
     addition: Vec<u8>,
     deletion: Vec<u8>,
     /// The number of changes, and the start of the last.
     made: u64,
     last: Duration,
-    /// Whether the last change has been seen.
+    /// Whether the last change has been observed.
     is_seen: bool,
     /// Times to effect in nanoseconds.
     effects_ns: Histogram<u64>,
@@ -235,14 +235,14 @@ impl Probes {
     }
 }
 
-/// An entry's text up to its actions.
+/// Returns an entry's text up to its actions.
 fn without_actions(entry: &str) -> &str {
     entry
         .split_once(",actions=")
         .map_or(entry, |(match_, _)| match_)
 }
 
-/// A flow mod's bytes.
+/// Returns a flow mod's bytes.
 fn encoded(command: FlowModCommand, entry: &str) -> Result<Vec<u8>, Error> {
     let flow_mod = FlowMod::parse(command, entry).map_err(|error| Error::Entry {
         entry: entry.to_owned(),
@@ -253,7 +253,7 @@ fn encoded(command: FlowModCommand, entry: &str) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Decodes a flow mod and carries it out.
+/// Decodes a flow mod and executes it.
 fn carry_out(control: &mut dyn Control, bytes: &[u8], now: Duration) -> Result<(), Error> {
     let (_, Message::FlowMod(flow_mod)) = Message::decode(bytes)? else {
         unreachable!("`encoded` writes flow mods only");
@@ -268,7 +268,7 @@ mod tests {
     use std::collections::BTreeMap;
     use urtica_wire::ErrorCode;
 
-    /// A fake of both sides in one thread: it keeps the flow mods, and ends after `wanted` of them.
+    /// A fake of both sides in one thread: it stores the flow mods, and ends after `wanted` of them.
     struct Fake<'a> {
         made: Vec<(FlowModCommand, String)>,
         exchange: &'a Exchange,

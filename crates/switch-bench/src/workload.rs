@@ -1,10 +1,10 @@
-//! The pipelines that are measured and the packets that are replayed, the same bytes on every machine.
+//! The measured pipelines and the replayed packets, whose bytes are equal on every machine.
 //!
 //! **What.** Pipelines, each a list of flow entries and an endless stream of packets; N distinct packets are N active
-//! flows. Seven pipelines are from `ovs-bench`, which measures Open vSwitch on them: byte for byte the files that its
-//! `pipelines.py` writes, so that figures of both can be compared. Five more pipelines have groups and meters, or are a
-//! mobile gateway. ClassBench's rule sets ([`classbench`]) complete them: a packet matches a rule, each rule with equal
-//! probability.
+//! flows. Seven pipelines are from `ovs-bench`, which measures Open vSwitch on them: their files equal those that its
+//! `pipelines.py` writes byte for byte, so that figures of both can be compared. Five more pipelines have groups and
+//! meters, or are a mobile gateway. The other workloads are ClassBench's rule sets ([`classbench`]): a packet matches a
+//! rule, each rule with equal probability.
 //!
 //! **How.** Every file is drawn from its own generator, seeded by [`SEED`] and the file's name, so that it is
 //! independent of the other files. The generator and its drawing rules are Python's ([`PythonRandom`]), because the
@@ -37,16 +37,16 @@ use std::str::FromStr;
 /// The first part of every generator's seed.
 const SEED: &str = "ovs-bench 1";
 
-/// The maximum number of active flows of a workload: they have their number in 24 bits of an address.
+/// The maximum number of active flows of a workload, whose numbers take 24 bits of an address.
 pub const MAX_FLOWS: u32 = 1 << 24;
 
 /// The port that receives packets.
 pub const IN_PORT: u32 = 1;
 
-/// The port by which all of them leave.
+/// The port by which all packets leave.
 pub const OUT_PORT: u32 = 2;
 
-/// The port by which probes leave every other time.
+/// The port by which every other probe leaves.
 pub const PROBE_PORT: u32 = 3;
 
 /// A pipeline with its packets.
@@ -74,7 +74,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All pipelines, in the order in which they are reported.
+    /// All pipelines, in the order of reports.
     pub const ALL: [Self; 12] = [
         Self::Port,
         Self::L2Of1k,
@@ -107,8 +107,8 @@ impl Workload {
         }
     }
 
-    /// Returns a frame for each of `flows` flows, in the order of the replay: distinct frames, except for rule sets,
-    /// some of whose rules match only one packet.
+    /// Returns a frame for each of `flows` flows, in the order of the replay. Frames are distinct, except in rule sets,
+    /// where some rules match only one packet.
     pub(crate) fn population(self, flows: u32) -> Vec<Frame> {
         let mut random = PythonRandom::new(&format!("{SEED}/{}-{flows}", self.without_extras()));
         let mut packets = self.packets();
@@ -127,7 +127,7 @@ impl Workload {
         frames
     }
 
-    /// Returns the workload with these packets whose entries use no groups and no meters.
+    /// Returns the workload that has these packets and entries without groups and meters.
     fn without_extras(self) -> Self {
         match self {
             Self::Gateway(_) => Self::Gateway(Extras::None),
@@ -136,7 +136,7 @@ impl Workload {
         }
     }
 
-    /// The generator of packets.
+    /// Returns the generator of packets.
     fn packets(self) -> Box<dyn FnMut(&mut PythonRandom) -> Frame> {
         match self {
             Self::Port | Self::L2Of1k => Box::new(packets::l2(1_000)),
@@ -153,7 +153,7 @@ impl Workload {
         }
     }
 
-    /// Returns the rules from which its entries are made, if any.
+    /// Returns the rules from which the entries are made, if any.
     pub(crate) fn rules(self) -> Option<RuleSet> {
         match self {
             Self::Rules(set) => Some(RuleSet::new(set)),
@@ -161,7 +161,7 @@ impl Workload {
         }
     }
 
-    /// Returns its table of routes, if any.
+    /// Returns the table of routes, if any.
     pub fn route_table(self) -> Option<u8> {
         match self {
             Self::L3 => Some(0),
@@ -181,7 +181,7 @@ impl Workload {
 }
 
 impl fmt::Display for Workload {
-    /// The name that it has on the command line and in file names.
+    /// Formats the workload's name on the command line and in file names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Port => "port",
@@ -201,7 +201,7 @@ impl fmt::Display for Workload {
     }
 }
 
-/// The error for a text that names no workload.
+/// The error for a text that is not a workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no pipeline '{text}'; expected all, or some of {pipelines}, and ClassBench's rule sets: acl1 to acl5, fw1 to fw5, \

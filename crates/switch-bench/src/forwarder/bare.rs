@@ -1,4 +1,4 @@
-//! The limit of the pipeline alone: packets are received as it does, and their Ethernet addresses are swapped.
+//! The upper limit of the pipeline alone: receives packets like the pipeline, and swaps their Ethernet addresses.
 
 use super::rings::Ring;
 use super::{Departure, Forwarder, Sent, Sides};
@@ -16,7 +16,7 @@ const HEADROOM: usize = 64;
 /// Creates the forwarding side; there are no entries to control.
 ///
 /// # Errors
-/// If the system has no memory for the buffers.
+/// If memory for the buffers cannot be allocated.
 pub fn open(case: &Case) -> Result<Sides, Error> {
     let buffers = Ring::new(BURST, HEADROOM + case.cells.cell_size())?;
     Ok(Sides {

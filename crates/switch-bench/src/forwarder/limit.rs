@@ -1,4 +1,4 @@
-//! The limit of a whole switch: its ports without it, each frame from the receive ring of one to the send ring of the other.
+//! The upper limit of a whole switch: its ports without a switch, which move each frame from a receive ring to a send ring.
 
 use super::rings::{RingPort, Rings};
 use super::{Departure, Forwarder, Sent, Sides};
@@ -13,7 +13,7 @@ use urtica_wire::PortNo;
 /// Creates the forwarding side; there are no entries to control.
 ///
 /// # Errors
-/// If the system has no memory for the rings.
+/// If memory for the rings cannot be allocated.
 pub fn open(case: &Case) -> Result<Sides, Error> {
     let rings = Rings::new(case.cells.cell_size())?;
     let forwarder = Limit {

@@ -20,7 +20,7 @@ use urtica_wire::PortNo;
 /// Creates both sides of a pipeline with a case's entries.
 ///
 /// # Errors
-/// If an entry is refused, or the system has no memory for the compiled form.
+/// If an entry is refused, or memory for the compiled form cannot be allocated.
 pub fn open(case: &Case, loading: Loading, backend: Backend) -> Result<Sides, Error> {
     let mut pipeline = empty(case);
     let compiled = match loading {
@@ -88,7 +88,7 @@ impl Alone {
                 None => self.burst.push(PortNo(IN_PORT), frame.bytes()),
             };
             if !is_taken {
-                // Earlier frames are sent first.
+                // Send the earlier frames first.
                 self.finish_burst(now, outcome);
                 outcome.count_plain();
                 let packet = Packet::new(PortNo(IN_PORT), frame.bytes());
@@ -121,11 +121,11 @@ impl Alone {
     }
 }
 
-/// The output for frames of the compiled form, and for the others.
+/// The output of frames of the compiled form, and of the plain form.
 trait Outcome: Sink {
     fn send(&mut self, port: PortNo, frame: &[u8]);
 
-    /// Notes that a frame is processed by the plain form.
+    /// Counts a frame that the plain form processes.
     fn count_plain(&mut self);
 }
 

@@ -1,8 +1,8 @@
-//! Ports in memory, with a receive ring and a send ring each, as network cards and sockets have them.
+//! Ports in memory, each with a receive ring and a send ring, like those of network cards and sockets.
 //!
 //! **What.** A received frame is copied into a slot of the receive ring, from which the switch reads it; a sent frame
-//! is copied into a slot of the send ring, and counted. It stays there until the ring wraps around and its slot is used
-//! again.
+//! is copied into a slot of the send ring, and counted. It stays there until the ring wraps around and the slot is
+//! reused.
 //!
 //! **Cost.** Two copies of each frame, and the cache lines of both rings: 256 slots, of which short frames touch one line
 //! each. No device, no descriptor, no system call.
@@ -28,10 +28,10 @@ const SLOTS: usize = 256;
 /// Minimum size of a slot: a frame of 1,518 bytes and the bytes that a pipeline may push.
 const SLOT_SIZE: usize = 2048;
 
-/// Added to a slot's size, so that it is not a power of two: otherwise the caches' sets would hold only a few of the slots.
+/// Added to a slot's size to avoid a power of two, with which the sets of the caches would hold only a few of the slots.
 const SLOT_EXTRA: usize = 64;
 
-/// Slots one after the other.
+/// Consecutive slots.
 pub struct Ring {
     memory: MmapMut,
     slot_size: usize,
@@ -41,12 +41,12 @@ impl Ring {
     /// Creates this number of slots, each with space for `frame_size` bytes and for pushed bytes.
     ///
     /// # Errors
-    /// If the system has no memory for them.
+    /// If memory for the slots cannot be allocated.
     pub fn new(slots: usize, frame_size: usize) -> Result<Self, Error> {
         let slot_size = frame_size.max(SLOT_SIZE).next_multiple_of(SLOT_SIZE) + SLOT_EXTRA;
         let memory = MmapMut::map_anon(slots * slot_size)
             .map_err(Error::system("have the memory for a ring"))?;
-        // A hint; if it is refused, small pages only cost TLB misses.
+        // A hint; if it is refused, small pages only cause TLB misses.
         let _ = memory.advise(Advice::HugePage);
         Ok(Self { memory, slot_size })
     }
@@ -81,7 +81,7 @@ impl ReceiveRing {
         })
     }
 
-    /// Receives a burst. Frames that find the ring full are dropped.
+    /// Receives a burst. Frames are dropped if the ring is full.
     #[inline]
     pub fn fill(&mut self, replay: &mut Replay) {
         replay.receive(|frame| {
@@ -139,7 +139,7 @@ impl Exits {
             PROBE_PORT => &self.probe,
             _ => &self.out,
         };
-        // One thread counts, another may read.
+        // Only one thread counts; another may read.
         counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
         if self.is_kept.load(Relaxed) {
             self.kept.lock().push((port_no, frame.to_vec()));
@@ -158,7 +158,7 @@ impl Rings {
     /// Creates rings for frames of `frame_size` bytes.
     ///
     /// # Errors
-    /// If the system has no memory for them.
+    /// If memory for the rings cannot be allocated.
     pub fn new(frame_size: usize) -> Result<Self, Error> {
         Ok(Self {
             incoming: Arc::new(Mutex::new(ReceiveRing::new(frame_size)?)),
@@ -170,7 +170,7 @@ impl Rings {
     /// Returns the port with this number; only [`IN_PORT`] receives frames.
     ///
     /// # Errors
-    /// If the system has no memory for its ring.
+    /// If memory for its ring cannot be allocated.
     pub fn port(&self, port_no: PortNo) -> Result<RingPort, Error> {
         let (name, hw_addr) = port_identity(port_no);
         Ok(RingPort {
@@ -192,7 +192,7 @@ pub struct RingPort {
     hw_addr: MacAddr,
     incoming: Option<Arc<Mutex<ReceiveRing>>>,
     outgoing: Ring,
-    /// The slot of the send ring that is next.
+    /// The next slot of the send ring.
     next: usize,
     exits: Arc<Exits>,
 }

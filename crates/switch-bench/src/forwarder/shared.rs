@@ -1,4 +1,4 @@
-//! A pipeline that both sides have, behind a lock.
+//! A pipeline that both sides share, behind a lock.
 
 use super::{Control, Departure, SETTLED_AT, Sent, TICK};
 use crate::Error;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use urtica_pipeline::{Packet, PacketInCause, Pipeline, PipelineConfig, Sink};
 use urtica_wire::{ErrorCode, FlowMod, FlowStatsRequest, MacAddr, Port, PortNo};
 
-/// A pipeline with a case's ports, and no entries.
+/// Creates a pipeline with a case's ports, without entries.
 pub fn empty(case: &Case) -> Pipeline {
     let mut pipeline = Pipeline::new(PipelineConfig::default());
     for port_no in case.ports() {
@@ -20,7 +20,7 @@ pub fn empty(case: &Case) -> Pipeline {
     pipeline
 }
 
-/// The name and the Ethernet address of a port.
+/// Returns the name and the Ethernet address of a port.
 pub fn port_identity(port_no: PortNo) -> (String, MacAddr) {
     let hw_addr = MacAddr::from_u64(0x0200_0000_ff00 | u64::from(port_no.0 & 0xff));
     (format!("port{port_no}"), hw_addr)
@@ -34,7 +34,7 @@ pub fn load(case: &Case, pipeline: &mut Pipeline) -> Result<(), Error> {
     Ok(case.entries.clone().add_to(pipeline)?)
 }
 
-/// Lets a pipeline's time pass until it has settled.
+/// Advances a pipeline's time until it has settled.
 pub fn settle(pipeline: &mut Pipeline) {
     let mut now = Duration::ZERO;
     while now < SETTLED_AT {
@@ -83,7 +83,7 @@ impl Control for Shared {
     }
 }
 
-/// Sent packets are counted and freed.
+/// Counts and frees sent packets.
 impl Sink for Sent {
     fn transmit(&mut self, port: PortNo, _packet: &Packet) {
         self.count(port);
@@ -94,7 +94,7 @@ impl Sink for Sent {
     fn normal(&mut self, _packet: &Packet) {}
 }
 
-/// Sent packets are kept.
+/// Keeps sent packets.
 #[derive(Default)]
 pub struct Departures(pub Vec<Departure>);
 

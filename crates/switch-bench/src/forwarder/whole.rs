@@ -1,13 +1,13 @@
 //! The whole switch: [`Switch`], between ports whose rings are in memory.
 //!
-//! **What.** Everything that a switch does for a burst: it polls each port, copies the received frames into a burst,
-//! processes them by its tables, looks up the ports to send by, copies them into send rings, counts, and flushes. Every
-//! tenth of a second it gets the time, and entries expire. A controller sends the entries over OpenFlow, in messages
+//! **What.** All work of a switch for a burst: it polls each port, copies the received frames into a burst,
+//! processes them by its tables, looks up the output ports, copies them into send rings, counts, and flushes. Every
+//! tenth of a second its time advances, and entries expire. A controller sends the entries over OpenFlow, in messages
 //! that are encoded, decoded and checked.
 //!
 //! **Threads.** One thread forwards packets and changes entries, as in a switch without forwarding threads: the control
 //! side's messages wait in an inbox, as in a socket's buffer, until the current burst is done. While flow mods are
-//! carried out, no packet is forwarded. The control side learns of a refusal when it sends the next message.
+//! executed, no packet is forwarded. The control side learns of a refusal when it sends the next message.
 
 use super::rings::{Exits, Rings};
 use super::shared::matched;
@@ -28,13 +28,13 @@ use urtica_wire::{ErrorCode, FlowMod, FlowStatsRequest, Hello, Message, Version,
 /// The size at which the inbox is full: as many bytes as a switch reads at once.
 const INBOX_BYTES: usize = 64 << 10;
 
-/// The time for which the control side waits for space in the inbox, before it checks whether any thread forwards.
+/// The time for which the control side waits for space in the inbox before it checks whether any thread is forwarding.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Creates both sides of a switch with a case's entries.
 ///
 /// # Errors
-/// If an entry is refused, or the system has no memory for the rings.
+/// If an entry is refused, or memory for the rings cannot be allocated.
 pub fn open(case: &Case, loading: Loading) -> Result<Sides, Error> {
     let rings = Rings::new(case.cells.cell_size())?;
     let mut whole = Whole::new(case, &rings, loading)?;
@@ -55,9 +55,9 @@ pub fn open(case: &Case, loading: Loading) -> Result<Sides, Error> {
 #[derive(Default)]
 struct Inbox {
     bytes: Mutex<Vec<u8>>,
-    /// Number of these bytes; changed with the lock held, and read without it.
+    /// The number of these bytes; changed only under the lock, but read without it.
     length: AtomicUsize,
-    /// The switch's last refusal, if the controller has not received it.
+    /// The switch's last refusal, until the controller reads it.
     refused: Mutex<Option<ErrorCode>>,
 }
 
@@ -80,14 +80,14 @@ struct Whole {
     switch: Switch,
     connection: ConnectionId,
     last_xid: u32,
-    /// The refused messages' xids, and the reasons.
+    /// The xids of refused messages, with the errors.
     refusals: Vec<(u32, ErrorCode)>,
     inbox: Arc<Inbox>,
     next_tick: Duration,
 }
 
 impl Whole {
-    /// Without entries.
+    /// Creates a switch without entries.
     fn new(case: &Case, rings: &Rings, loading: Loading) -> Result<Self, Error> {
         let mut switch = Switch::new(SwitchConfig {
             forwarding: match loading {
@@ -167,7 +167,7 @@ impl Whole {
     #[inline]
     fn poll(&mut self, now: Duration) {
         if now >= self.next_tick {
-            // A lost controller does not affect packets: forwarding continues.
+            // The loss of the controller does not affect packets: forwarding continues.
             let _ = self.tick(now);
         }
         self.read_inbox(now);
@@ -185,7 +185,7 @@ impl Whole {
     fn hear_inbox(&mut self, now: Duration) {
         let heard = self.receive(&self.inbox.take(), now);
         let refusals = std::mem::take(&mut self.refusals).into_iter();
-        // A lost connection carries out no flow mod.
+        // After the loss of the connection, flow mods are not executed.
         let lost = heard.err().map(|_| ErrorCode::BadRequestEperm);
         if let Some(code) = refusals.map(|(_, code)| code).chain(lost).last() {
             *self.inbox.refused.lock() = Some(code);
@@ -253,7 +253,7 @@ impl Control for ControlSide {
         while self.inbox.length.load(Relaxed) > INBOX_BYTES {
             yield_now();
             if sent.elapsed() > PATIENCE {
-                // No thread forwards at the moment, or the burst is slow.
+                // No thread is forwarding, or the burst is slow.
                 if let Some(mut whole) = self.whole.try_lock() {
                     whole.read_inbox(now);
                 }

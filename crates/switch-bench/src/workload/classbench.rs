@@ -1,16 +1,16 @@
 //! ClassBench's rule sets: twelve kinds, with 1,000, 10,000 or 100,000 rules on addresses, ports and protocol.
 //!
-//! **What.** Rules of the shape that published instances of these sets have, drawn from counts in those instances
-//! ([`Statistics`]): no rule is copied. 100,000 rules have the shape of the sets with 10,000.
+//! **What.** Rules of the shapes in published instances of these sets, drawn from counts in those instances
+//! ([`Statistics`]): no rule is copied. Sets of 100,000 rules have the shapes of the sets of 10,000.
 //!
-//! **How.** Each rule's protocol, classes of ports and lengths of prefixes are drawn together, as often as they were
-//! counted together. Its prefixes come from a [`Pool`] for each side, with as many distinct ones of each length, nested
-//! as often. Rules are ordered by scope, the narrowest first, so that no rule hides another inside it (the ClassBench
-//! paper's own order), and of the rules that match a packet the first wins.
+//! **How.** Each rule's protocol, port classes and prefix lengths are drawn together, as often as they were
+//! counted together. Its prefixes come from a [`Pool`] for each side, with the counted number of distinct prefixes of each
+//! length, nested as often. Rules are ordered by scope, the narrowest first, so that no rule hides another inside it (the
+//! ClassBench paper's own order), and the first of the rules that match a packet wins.
 //!
-//! **As flow entries.** A port range is cut into prefixes, so that a rule may become several entries, which have its
-//! number as their cookie. OpenFlow matches ports of TCP, UDP and SCTP only: a rule that names ports and another
-//! protocol gets TCP or UDP instead, and a rule that names ports and no protocol gets both.
+//! **As flow entries.** A port range is divided into prefixes, so that a rule may become several entries, which have its
+//! number as their cookie. OpenFlow matches ports of TCP, UDP and SCTP only: a rule with ports and another protocol gets
+//! TCP or UDP instead, and a rule with ports and no protocol gets both.
 //!
 //! **Cost.** 10,000 rules take some 10 ms, 100,000 some 100 ms.
 
@@ -32,7 +32,7 @@ use std::str::FromStr;
 /// The first part of every generator's seed.
 const SEED: &str = "classbench 1";
 
-/// Maximum number of consecutive draws of existing rules, after which the set stays smaller.
+/// Maximum number of consecutive draws of existing rules, after which the set stays incomplete.
 const REPEATS_MAX: u32 = 10_000;
 
 /// The highest priority of an entry.
@@ -41,7 +41,7 @@ const PRIORITY_MAX: u32 = 60_000;
 /// Maximum number of rules without overlap that share a priority if there are more rules than priorities.
 const RULES_PER_PRIORITY: usize = 64;
 
-/// A kind of set, as their publishers named them: access lists, firewalls, and chains of IP filters.
+/// The kinds of sets as published: access lists, firewalls, and chains of IP filters.
 const KINDS: [&str; 12] = [
     "acl1", "acl2", "acl3", "acl4", "acl5", "fw1", "fw2", "fw3", "fw4", "fw5", "ipc1", "ipc2",
 ];
@@ -73,7 +73,7 @@ impl Size {
         }
     }
 
-    /// The size of the instance that such a set is drawn after.
+    /// Returns the size of the instance whose counts are used.
     fn counted(self) -> &'static str {
         match self {
             Self::OneK => "1k",
@@ -124,12 +124,12 @@ impl RuleSet {
         Self { rules }
     }
 
-    /// The number of the rule that wins, found by trying one after the other.
+    /// Returns the number of the first rule that matches, by a linear search.
     pub fn find(&self, header: &Header) -> Option<usize> {
         self.rules.iter().position(|rule| rule.matches(header))
     }
 
-    /// The flow entries, in the text form of `ovs-ofctl`; rule number n has cookie n + 1.
+    /// Returns the flow entries, in the text form of `ovs-ofctl`; rule number n has cookie n + 1.
     pub fn entries(&self) -> Vec<String> {
         let rules = self.rules.iter().zip(self.priorities()).enumerate();
         rules
@@ -137,13 +137,13 @@ impl RuleSet {
             .collect()
     }
 
-    /// A packet that a rule matches, chosen with equal chances for all rules.
+    /// Returns a packet that matches a rule, chosen with equal probability for all rules.
     pub fn packet(&self, random: &mut PythonRandom) -> Header {
         random.choice(&self.rules).packet(random)
     }
 
-    /// Returns a priority for each rule, from the highest down. If there are enough, each rule has its own; otherwise
-    /// consecutive rules share one while no packet matches two of them.
+    /// Returns a priority for each rule, in decreasing order. If there are enough, each rule has its own; otherwise
+    /// consecutive rules share one as long as no packet matches two of them.
     fn priorities(&self) -> Vec<u32> {
         let together = match self.rules.len() as u32 <= PRIORITY_MAX {
             true => 1,
@@ -166,8 +166,8 @@ impl RuleSet {
 struct Draw {
     random: PythonRandom,
     shapes: Weighted<Shape>,
-    /// The probability, in 1,000, that a rule has a shape other than the most common ones, and the parts of such a
-    /// shape.
+    /// The probability, in 1,000, that a rule's shape is not among the most common ones, but combined from the counted
+    /// parts.
     rare_permille: u32,
     src: Pool,
     dst: Pool,

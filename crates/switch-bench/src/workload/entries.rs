@@ -17,7 +17,7 @@ pub const GATEWAY_ROUTE_TABLE: u8 = 60;
 /// The mobile gateway's table of base stations.
 const STATION_TABLE: u8 = 70;
 
-/// The rate and burst of each meter in kilobits (per second): more than any core forwards, so that no packet is dropped.
+/// The rate and burst of each meter in kilobits (per second), higher than any core forwards, so that no packet is dropped.
 const METER_KBITS: u32 = 100_000_000;
 
 /// Groups and meters that a gateway's entries use.
@@ -82,7 +82,7 @@ pub fn l3() -> Vec<String> {
         .collect()
 }
 
-/// Two back ends for each service, chosen by the top bit of the source address; everything else is dropped.
+/// Returns two back ends for each service, chosen by the top bit of the source address; all other packets are dropped.
 pub fn lb() -> Vec<String> {
     let mut entries = Vec::new();
     for service in 0..SERVICES {
@@ -98,7 +98,7 @@ pub fn lb() -> Vec<String> {
     entries
 }
 
-/// All tables of the gateway, both ways.
+/// Returns all tables of the gateway, in both directions.
 pub fn gateway(extras: Extras) -> Vec<String> {
     let mut entries = extras.meters(EDGES * USERS);
     entries.extend(extras.groups(NEXT_HOPS, link_group));
@@ -123,7 +123,7 @@ pub fn gateway(extras: Extras) -> Vec<String> {
     entries
 }
 
-/// A user's address translation: to the network, and back.
+/// Returns a user's address translation: to the network, and back.
 fn user_entries(edge: u32, user: u32, extras: Extras) -> [String; 2] {
     let (table, vlan_vid) = (edge + 1, 0x1000 | (edge + 1));
     let private = Ipv4Addr::from(USER_NET + user + 1);
@@ -141,7 +141,7 @@ fn user_entries(edge: u32, user: u32, extras: Extras) -> [String; 2] {
     ]
 }
 
-/// A next hop of two links, which share its flows.
+/// Returns the group of a next hop with two links, which share its flows.
 fn link_group(next_hop: u32) -> String {
     let bucket = |link: u32| {
         format!(
@@ -157,7 +157,7 @@ fn link_group(next_hop: u32) -> String {
     )
 }
 
-/// A route's entry that leaves Ethernet addresses and port to the group of its next hop.
+/// Returns a route's entry; the group of its next hop sets the Ethernet addresses and the port.
 fn grouped_route_entry(route: Route) -> String {
     format!(
         "table={GATEWAY_ROUTE_TABLE},priority={},ip,nw_dst={},actions=dec_ttl,group:{}",
@@ -167,7 +167,7 @@ fn grouped_route_entry(route: Route) -> String {
     )
 }
 
-/// All tables of the mobile gateway: subscribers' bearers, which lead into a VLAN for each base station.
+/// Returns all tables of the mobile gateway: subscribers' bearers, which lead into a VLAN for each base station.
 pub fn mobile(extras: Extras) -> Vec<String> {
     let mut entries = extras.meters(2 * SUBSCRIBERS);
     entries.extend(extras.groups(STATIONS, station_group));
@@ -179,7 +179,7 @@ pub fn mobile(extras: Extras) -> Vec<String> {
     entries
 }
 
-/// A subscriber's dedicated bearer and default bearer, each with its own meter.
+/// Returns a subscriber's dedicated bearer and default bearer, each with its own meter.
 fn bearer_entries(subscriber: u32, extras: Extras) -> [String; 2] {
     let address = Ipv4Addr::from(subscriber_address(subscriber));
     let vlan_vid = 0x1000 | (subscriber % STATIONS + 1);
@@ -196,7 +196,7 @@ fn bearer_entries(subscriber: u32, extras: Extras) -> [String; 2] {
     ]
 }
 
-/// The entry that leads to a base station.
+/// Returns the entry that leads to a base station.
 fn station_entry(station: u32, extras: Extras) -> String {
     let actions = match extras {
         Extras::None => station_actions(station, 0),
@@ -208,7 +208,7 @@ fn station_entry(station: u32, extras: Extras) -> String {
     )
 }
 
-/// A base station with a second link for when the first one is down.
+/// Returns the group of a base station, whose second link is used if the first is down.
 fn station_group(station: u32) -> String {
     let bucket = |port: u32, link: u32| {
         format!(
@@ -224,7 +224,7 @@ fn station_group(station: u32) -> String {
     )
 }
 
-/// The actions that lead over one of a base station's links.
+/// Returns the actions that send over one of a base station's links.
 fn station_actions(station: u32, link: u32) -> String {
     let port = [OUT_PORT, PROBE_PORT][link as usize];
     format!(
@@ -233,7 +233,7 @@ fn station_actions(station: u32, link: u32) -> String {
     )
 }
 
-/// A route's entry in a table, by which packets leave through `out_port`.
+/// Returns a route's entry in a table, by which packets leave through `out_port`.
 pub fn route_entry(route: Route, table: u8, out_port: u32) -> String {
     format!(
         "table={table},priority={},ip,nw_dst={},actions=set_field:02:aa:00:00:00:{:02x}->eth_dst,\

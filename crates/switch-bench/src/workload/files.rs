@@ -29,7 +29,7 @@ pub fn write_pcap(
     trace: Trace,
     mut out: impl Write,
 ) -> io::Result<()> {
-    // The byte order is fixed, so that the file is equal on every machine.
+    // A fixed byte order, so that the file is equal on every machine.
     let header = PcapHeader {
         version_major: 2,
         version_minor: 4,

@@ -1,4 +1,4 @@
-//! The network of a gateway's and a service's entries and packets: numbers of its parts, and their addresses.
+//! The network in the entries and packets of gateways and services: the numbers of its parts, and their addresses.
 
 use urtica_wire::MacAddr;
 
@@ -32,18 +32,18 @@ const PUBLIC_NET: u32 = 0x0500_0000;
 /// 100.64.0.0: subscriber s of the mobile gateway is 100.64.0.0 + s + 1.
 const SUBSCRIBER_NET: u32 = 0x6440_0000;
 
-/// A host's Ethernet address.
+/// Returns a host's Ethernet address.
 pub fn l2_host(index: u32) -> MacAddr {
     let [_, high, middle, low] = (0x01_0000 + index).to_be_bytes();
     MacAddr::new([2, 0, 0, high, middle, low])
 }
 
-/// A user's address in the network.
+/// Returns a user's address in the network.
 pub fn public_address(edge: u32, user: u32) -> u32 {
     PUBLIC_NET + edge * 256 + user + 1
 }
 
-/// A subscriber's address.
+/// Returns a subscriber's address.
 pub fn subscriber_address(subscriber: u32) -> u32 {
     SUBSCRIBER_NET + subscriber + 1
 }

@@ -1,4 +1,4 @@
-//! Packets: IPv4 in Ethernet frames of 60 bytes, which are 64 with the check sequence.
+//! Packets: IPv4 in Ethernet frames of 60 bytes, or 64 with the frame check sequence.
 
 use super::classbench::Header;
 use super::network::{
@@ -43,7 +43,7 @@ pub fn l2(hosts: u32) -> impl FnMut(&mut PythonRandom) -> Frame {
     }
 }
 
-/// To any route.
+/// Sends to any route.
 pub fn l3() -> impl FnMut(&mut PythonRandom) -> Frame {
     let routes = routes();
     move |random| {
@@ -59,7 +59,7 @@ pub fn l3() -> impl FnMut(&mut PythonRandom) -> Frame {
     }
 }
 
-/// To any service.
+/// Sends to any service.
 pub fn lb(random: &mut PythonRandom) -> Frame {
     let ipv4_src = random.between(0x0100_0000, 0xdfff_ffff);
     let ipv4_dst = SERVICE_NET + random.below(SERVICES);
@@ -72,7 +72,7 @@ pub fn lb(random: &mut PythonRandom) -> Frame {
     packet.frame()
 }
 
-/// From any user to any route.
+/// Sends from any user to any route.
 pub fn gateway() -> impl FnMut(&mut PythonRandom) -> Frame {
     let routes = routes();
     move |random| {
@@ -89,7 +89,7 @@ pub fn gateway() -> impl FnMut(&mut PythonRandom) -> Frame {
     }
 }
 
-/// From any route to any user.
+/// Sends from any route to any user.
 pub fn gateway_down() -> impl FnMut(&mut PythonRandom) -> Frame {
     let routes = routes();
     move |random| {
@@ -105,7 +105,7 @@ pub fn gateway_down() -> impl FnMut(&mut PythonRandom) -> Frame {
     }
 }
 
-/// From any route to any subscriber, half of them for the dedicated bearer.
+/// Sends from any route to any subscriber, half of the packets for the dedicated bearer.
 pub fn mobile() -> impl FnMut(&mut PythonRandom) -> Frame {
     let routes = routes();
     move |random| {
@@ -121,7 +121,7 @@ pub fn mobile() -> impl FnMut(&mut PythonRandom) -> Frame {
     }
 }
 
-/// A packet with this header.
+/// Returns a packet with this header.
 pub fn with_header(header: &Header) -> Frame {
     let packet = Packet {
         ipv4_src: header.ipv4_src,
@@ -157,21 +157,21 @@ fn client_port(random: &mut PythonRandom) -> u16 {
     random.between(1024, 65_535) as u16
 }
 
-/// The differences between packets.
+/// The fields in which packets differ.
 struct Packet {
     eth_dst: MacAddr,
     eth_src: MacAddr,
     vlan_vid: Option<u16>,
     ipv4_src: u32,
     ipv4_dst: u32,
-    /// TCP, with an ACK, UDP, or a protocol without ports, with a payload of zeros.
+    /// TCP with an ACK, UDP, or a protocol without ports, with a payload of zeros.
     protocol: u8,
     src_port: u16,
     dst_port: u16,
 }
 
 impl Packet {
-    /// UDP to the gateway, with no addresses yet.
+    /// Returns a UDP packet to the gateway, with no addresses yet.
     fn udp(src_port: u16, dst_port: u16) -> Self {
         Self {
             eth_dst: GATEWAY_MAC,
@@ -199,7 +199,7 @@ impl Packet {
         bytes.extend(self.src_port.to_be_bytes());
         bytes.extend(self.dst_port.to_be_bytes());
         match self.protocol {
-            // Sequence numbers 0, no options, ACK, window 1024. The checksum is left 0.
+            // Sequence numbers 0, no options, ACK, window 1024. The checksum stays 0.
             TCP => bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0x04, 0x00]),
             // A checksum of 0 means no checksum.
             UDP => bytes.extend(((total_length - IPV4_SIZE) as u16).to_be_bytes()),

@@ -1,8 +1,8 @@
 //! The parts of Python's `random.Random` that workloads use, with equal numbers for equal seeds.
 //!
-//! The generator (MT19937) and the hash of its seed are crates; the rules that make seeds of text and draws of 32-bit
-//! numbers are from CPython 3.2 and later (`Lib/random.py`, `Modules/_randommodule.c`), which calls them `seed` version
-//! 2, `getrandbits`, `_randbelow_with_getrandbits`, `randint`, `choice` and `shuffle`.
+//! The generator (MT19937) and the hash of its seed are crates. The rules for seeds from text and for draws from 32-bit
+//! numbers are those of CPython 3.2 and later (`Lib/random.py`, `Modules/_randommodule.c`), which calls them `seed`
+//! version 2, `getrandbits`, `_randbelow_with_getrandbits`, `randint`, `choice` and `shuffle`.
 
 use rand_mt::Mt;
 use sha2::{Digest, Sha512};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha512};
 pub struct PythonRandom(Mt);
 
 impl PythonRandom {
-    /// `random.Random(seed)` of a text that is not empty.
+    /// `random.Random(seed)`, for a non-empty text.
     pub fn new(seed: &str) -> Self {
         let mut number = seed.as_bytes().to_vec();
         number.extend(Sha512::digest(seed));
@@ -23,12 +23,12 @@ impl PythonRandom {
         Self(Mt::new_with_key(key))
     }
 
-    /// `getrandbits(count)`, of 1 to 32.
+    /// `getrandbits(count)`, for 1 to 32 bits.
     pub fn bits(&mut self, count: u32) -> u32 {
         self.0.next_u32() >> (32 - count)
     }
 
-    /// `randrange(bound)`: below `bound`, which is not 0.
+    /// `randrange(bound)`: a number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u32) -> u32 {
         let count = 32 - bound.leading_zeros();
         loop {
@@ -39,12 +39,12 @@ impl PythonRandom {
         }
     }
 
-    /// `randint(low, high)`: both may be drawn.
+    /// `randint(low, high)`: both ends are included.
     pub fn between(&mut self, low: u32, high: u32) -> u32 {
         low + self.below(high - low + 1)
     }
 
-    /// `choice(items)`, of at least one.
+    /// `choice(items)`, for at least one item.
     pub fn choice<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u32) as usize]
     }
@@ -92,7 +92,7 @@ for seed in sys.argv[1:]:
 
     #[test]
     fn draws_what_python_draws() {
-        // Of every length modulo four, and with letters beyond ASCII.
+        // Seeds of every length modulo four, and with letters beyond ASCII.
         let seeds = ["a", "ab", "abc", "abcd", "ovs-bench 1/l3-1000", "ü/京"];
         let output = match Command::new("python3")
             .args(["-c", PROGRAM])

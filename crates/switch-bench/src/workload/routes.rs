@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 /// The number of routes.
 const ROUTES: usize = 10_000;
 
-/// The number of next hops they lead to.
+/// The number of next hops of the routes.
 pub const NEXT_HOPS: u32 = 16;
 
 /// The share of each prefix length in percent, near that of the public BGP table.
@@ -26,7 +26,7 @@ const LENGTH_PERCENTS: [(u8, usize); 11] = [
     (14, 1),
 ];
 
-/// An additional route outside the addresses of the others, for packets that show when a change to it takes effect.
+/// An additional route outside the addresses of the others, whose packets show when a change of the route takes effect.
 pub const PROBE_ROUTE: Route = Route {
     prefix: 0xdfff_ff01,
     length: 32,
@@ -45,23 +45,23 @@ pub struct Route {
 }
 
 impl Route {
-    /// An address in it.
+    /// Draws an address in the route's prefix.
     pub fn address(self, random: &mut PythonRandom) -> u32 {
         self.prefix | random.bits(32 - u32::from(self.length))
     }
 
-    /// The priority of its entry: longer prefixes match first.
+    /// Returns the priority of the route's entry: longer prefixes match first.
     pub fn priority(self) -> u16 {
         100 + u16::from(self.length)
     }
 
-    /// Its prefix as `ADDRESS/LENGTH`.
+    /// Returns the prefix as `ADDRESS/LENGTH`.
     pub fn network(self) -> String {
         format!("{}/{}", Ipv4Addr::from(self.prefix), self.length)
     }
 }
 
-/// The routes: distinct prefixes from 11.0.0.0 to 222.255.255.255 without 127.0.0.0/8, some within others.
+/// Returns the routes: distinct prefixes from 11.0.0.0 to 222.255.255.255 without 127.0.0.0/8, some of them nested.
 pub fn routes() -> Vec<Route> {
     let mut random = PythonRandom::new(&format!("{SEED}/routes"));
     let lengths: Vec<u8> = LENGTH_PERCENTS

@@ -4,7 +4,7 @@ use super::python_random::PythonRandom;
 use super::weighted::Weighted;
 use super::{Frame, SEED};
 
-/// The weight of the most frequent flow. All weights together stay below 2^32 for as many flows as there may be.
+/// The weight of the most frequent flow. The sum of all weights stays below 2^32 for the maximum number of flows.
 const WEIGHT_MAX: u32 = 1 << 27;
 
 /// A distribution of packets over flows.
@@ -83,7 +83,7 @@ mod tests {
                 .filter(|&frame| *frame == flows[number])
                 .count()
         };
-        // 10,000 packets over a harmonic sum of 9.8: 1,022 expected of the first.
+        // The first flow's expected count is 1,022: 10,000 packets over a harmonic sum of 9.8.
         assert!((900..1150).contains(&count(0)), "{}", count(0));
         assert!((80..130).contains(&count(9)), "{}", count(9));
         assert_eq!(Trace::Uniform.of(flows.clone()), flows);

@@ -2,16 +2,16 @@
 
 use super::python_random::PythonRandom;
 
-/// Things that are drawn in proportion to their weights.
+/// Items drawn in proportion to their weights.
 #[derive(Clone, Debug)]
 pub struct Weighted<T> {
     items: Vec<T>,
-    /// The weights of each and all before it, together.
+    /// For each item, the sum of its weight and all weights before it.
     ends: Vec<u32>,
 }
 
 impl<T: Copy> Weighted<T> {
-    /// Of things with their weights, which fit 32 bits together.
+    /// Creates a set of items with their weights, whose sum fits into 32 bits.
     pub fn new(weighted: impl Iterator<Item = (T, u32)>) -> Self {
         let (mut items, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
         for (item, weight) in weighted {
@@ -22,15 +22,15 @@ impl<T: Copy> Weighted<T> {
         Self { items, ends }
     }
 
-    /// All weights together.
+    /// Returns the sum of all weights.
     pub fn total(&self) -> u32 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Draws a thing.
+    /// Draws an item.
     ///
     /// # Panics
-    /// If there are no things.
+    /// If there are no items.
     pub fn draw(&self, random: &mut PythonRandom) -> T {
         let drawn = random.below(self.total());
         self.items[self.ends.partition_point(|&end| end <= drawn)]

@@ -1,4 +1,4 @@
-//! The prefixes that rules of one side are made of.
+//! The prefixes of one side of the rules.
 
 use super::PythonRandom;
 use super::rule::Prefix;
@@ -8,10 +8,10 @@ use std::collections::HashSet;
 /// The longest prefix.
 const LENGTH_MAX: u8 = 32;
 
-/// The number of prefixes shorter than this is independent of the set's size.
+/// The length from which the number of prefixes depends on the set's size.
 const SCALED_FROM: u8 = 8;
 
-/// The number of draws of a prefix that is new, and inside or outside of others as required.
+/// The maximum number of draws for a prefix that is new, and inside or outside other prefixes as required.
 const ATTEMPTS: u32 = 64;
 
 /// Distinct prefixes by length.
@@ -28,8 +28,8 @@ struct Shelf {
 }
 
 impl Pool {
-    /// Creates a pool with `scale` times the counted prefixes of each length, if so many exist; short lengths are not
-    /// scaled. The counted share lies inside others.
+    /// Creates a pool with `scale` times the counted prefixes of each length, if that many exist; short lengths are not
+    /// scaled. The counted share lies inside other prefixes.
     pub fn new(counts: &PrefixCounts, scale: f64, random: &mut PythonRandom) -> Self {
         let scaled = |&(length, count): &(u8, u32)| {
             let scale = if length < SCALED_FROM { 1.0 } else { scale };
@@ -62,12 +62,12 @@ impl Pool {
     }
 }
 
-/// A pool while it is filled, from the shortest prefixes on.
+/// A pool that is filled from the shortest prefixes on.
 #[derive(Default)]
 struct Filling {
     /// The number of remaining prefixes that must be outside of all others.
     outside: u64,
-    /// All so far of at least one bit.
+    /// All prefixes so far of at least one bit.
     made: Vec<Prefix>,
     seen: HashSet<Prefix>,
 }
@@ -84,7 +84,7 @@ impl Filling {
                 true => self.outside_of_all(length, random),
                 false => self.inside_another(parents, length, random),
             });
-            // If no prefix is left inside or outside, any unused one is accepted.
+            // If no prefix is left inside or outside, accept any unused one.
             let mut attempts = 0..ATTEMPTS;
             let found = found
                 .or_else(|| attempts.find_map(|_| self.unseen(Prefix::random(length, random))));

@@ -15,7 +15,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Any prefix of this length.
+    /// Draws any prefix of this length.
     pub fn random(length: u8, random: &mut PythonRandom) -> Self {
         Self {
             address: random.bits(32),
@@ -24,7 +24,7 @@ impl Prefix {
         .shortened(length)
     }
 
-    /// The one of this length that it lies inside.
+    /// Returns the prefix of this length that contains this one.
     pub fn shortened(self, length: u8) -> Self {
         Self {
             address: self.address & mask(length),
@@ -61,12 +61,12 @@ impl Prefix {
     }
 }
 
-/// The mask of a prefix of this length.
+/// Returns the mask of a prefix of this length.
 fn mask(length: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
 }
 
-/// Ports from one to another, both included.
+/// A range of ports, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PortRange {
     low: u16,
@@ -77,7 +77,7 @@ impl PortRange {
     /// All ports.
     pub const ANY: Self = Self::new(0, u16::MAX);
 
-    /// From `low` to `high`.
+    /// Creates the range from `low` to `high`.
     pub const fn new(low: u16, high: u16) -> Self {
         Self { low, high }
     }
@@ -90,7 +90,7 @@ impl PortRange {
         self.low <= other.high && other.low <= self.high
     }
 
-    /// Returns the number of its ports.
+    /// Returns the number of ports.
     fn width(self) -> u32 {
         u32::from(self.high - self.low) + 1
     }
@@ -135,7 +135,7 @@ pub enum Protocols {
 }
 
 impl Protocols {
-    /// Returns the protocols nearest to a published rule's. `has_ports` if it names ports.
+    /// Returns the protocols nearest to those of a published rule; `has_ports` if the rule specifies ports.
     pub fn of(protocol: Option<u8>, has_ports: bool) -> Self {
         match (protocol, has_ports) {
             (None, false) => Self::Any,
@@ -175,7 +175,7 @@ impl Protocols {
         }
     }
 
-    /// Draws one of them; if all are possible, a protocol with ports.
+    /// Draws a protocol; if all are possible, one with ports.
     fn draw(self, random: &mut PythonRandom) -> u8 {
         match self {
             Self::One(protocol) => protocol,
@@ -195,7 +195,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Of an untagged IPv4 frame without options; `None` of any other.
+    /// Returns the header of an untagged IPv4 frame without options; `None` for any other frame.
     pub fn of(frame: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
         let address = |at: usize| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
@@ -259,7 +259,7 @@ impl Rule {
         f64::from(addresses) + ports[0] + ports[1] + protocols
     }
 
-    /// A packet in it.
+    /// Draws a packet that matches.
     pub fn packet(&self, random: &mut PythonRandom) -> Header {
         let protocol = self.protocols.draw(random);
         let has_ports = matches!(protocol, TCP | UDP);
@@ -277,7 +277,7 @@ impl Rule {
         }
     }
 
-    /// Its flow entries: one for each protocol and prefix of ports.
+    /// Returns the flow entries: one for each protocol and prefix of ports.
     pub fn entries(&self, cookie: u64, priority: u32) -> Vec<String> {
         let addresses = [self.src.field("nw_src"), self.dst.field("nw_dst")];
         let mut entries = Vec::new();

@@ -1,4 +1,4 @@
-//! Statistics of the published sets.
+//! Statistics of the published rule sets.
 
 /// The table; its head names the columns.
 const TABLE: &str = include_str!("statistics.txt");
@@ -6,7 +6,7 @@ const TABLE: &str = include_str!("statistics.txt");
 /// The class of a rule's range of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortClass {
-    /// Not at all.
+    /// Any port.
     Any,
     /// 1024 to 65535.
     High,
@@ -62,7 +62,7 @@ impl Statistics {
     /// Returns the statistics of the instance of this kind and size.
     ///
     /// # Panics
-    /// If the table lacks it, or has an invalid line: tests read the whole table.
+    /// If the table lacks it, or has an invalid line; tests read the whole table.
     pub fn of(kind: &str, size: &str) -> Self {
         let begins = |line: &&str| line.starts_with(&format!("set {kind} {size} "));
         let mut lines = TABLE.lines().skip_while(|line| !begins(line));

@@ -11,7 +11,7 @@ fn set(name: &str) -> ClassBench {
     name.parse().unwrap()
 }
 
-/// Every kind with 1,000 rules, and one of each family with 10,000.
+/// Returns each kind with 1,000 rules, and one of each family with 10,000.
 fn counted() -> impl Iterator<Item = (ClassBench, Statistics, RuleSet)> {
     let small = KINDS.map(|kind| ClassBench {
         kind,
