@@ -1,7 +1,7 @@
 //! The instructions of a packet-in in `l2`, by kind of frame.
 //!
-//! They are counted from received bytes to the bytes of the flow mod, without sockets; the first kind is cbench's, with which
-//! others are compared. Callgrind counts them (`valgrind` must be installed) in a run and in one three times as long, so that
+//! The count is from received bytes to the bytes of the flow mod, without sockets. The first kind is cbench's, with which the
+//! others are compared. Callgrind counts (`valgrind` must be installed) in a run and in a run three times as long, so that
 //! the common set-up cancels. Times would be too noisy for a comparison to the percent.
 //!
 //! `cargo bench -p urtica-apps --bench instructions`, with a part of a name to select kinds; under `cargo test` each runs
@@ -20,13 +20,13 @@ use urtica_wire::{
     PacketInReason, PortNo, Version,
 };
 
-/// Packet-ins that come together.
+/// The number of packet-ins that arrive together.
 const BATCH: usize = 256;
 
-/// Hosts of which each sends in turn.
+/// The number of hosts, which send round-robin.
 const HOSTS: u32 = 1024;
 
-/// The shorter of a case's two runs, in batches; it hears all hosts.
+/// The length in batches of the shorter of a case's two runs, in which all hosts are learned.
 const BATCHES: u64 = 40;
 
 /// A switch and its controller, in one thread, with packet-ins of one kind.
@@ -39,7 +39,7 @@ struct Load {
 }
 
 impl Load {
-    /// The switch is connected, and the destination of its packets was heard.
+    /// Connects the switch, and announces the destination of its packets.
     fn new(version: Version, frame: &[u8]) -> Self {
         let mut controller = Controller::new()
             .program(|_: &SwitchInfo| L2::default())
@@ -61,7 +61,7 @@ impl Load {
         load
     }
 
-    /// Returns how many bytes the controller answers.
+    /// Passes bytes to the controller; returns the number of bytes that it answers.
     fn send(&mut self, bytes: &[u8]) -> usize {
         self.controller
             .handle_input(self.connection, bytes, Duration::ZERO)
@@ -73,7 +73,7 @@ impl Load {
         len
     }
 
-    /// Has so many batches answered. Returns how many bytes the answers have.
+    /// Sends `batches` batches; returns the number of bytes in the answers.
     fn answer(&mut self, batches: u64) -> usize {
         let mut answered = 0;
         for _ in 0..batches {
@@ -129,7 +129,7 @@ fn packet_in(version: Version, in_port: PortNo, buffer_id: BufferId, frame: &[u8
     encode(version, &message)
 }
 
-/// Has some packet-ins of a kind answered, and checks that each gets an entry, and no more.
+/// Sends batches of a kind, and checks that each packet-in is answered by exactly one entry.
 fn run(version: Version, frame: &[u8], batches: u64) {
     let mut load = Load::new(version, frame);
     let one = load.answer(1);
@@ -141,7 +141,7 @@ fn run(version: Version, frame: &[u8], batches: u64) {
     );
 }
 
-/// Instructions for each packet-in of a kind, where they can be counted.
+/// Returns the instructions of a packet-in of a kind, if they can be counted.
 fn per_packet_in(version: Version, name: &str) -> Option<f64> {
     let count = |batches: u64| {
         callgrind::instructions(&["--run", &version.to_string(), name, &batches.to_string()])

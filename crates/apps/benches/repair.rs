@@ -20,7 +20,7 @@ const STEP: Duration = Duration::from_micros(100);
 const PORT_STATUS: u8 = 12;
 const FLOW_MOD: u8 = 14;
 
-/// What came when, since the cut.
+/// The messages seen since the cut, with their times.
 #[derive(Default)]
 struct Seen {
     port_status: Option<Duration>,
@@ -51,13 +51,13 @@ impl Watcher for Stopwatch {
     }
 }
 
-/// What this thread has computed so far.
+/// Returns the processor time of this thread so far.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The types of the messages in what came at once.
+/// Returns the types of the messages in bytes that arrived together.
 fn types(bytes: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let mut rest = bytes;
     std::iter::from_fn(move || {

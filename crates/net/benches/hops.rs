@@ -16,7 +16,7 @@ use urtica_wire::{Action, Match, PacketIn, PortNo};
 const TIME: Duration = Duration::from_millis(500);
 const TIME_IN_TESTS: Duration = Duration::from_micros(100);
 
-/// The interval between two datagrams of a host: five of them wait for a switch each time.
+/// The interval of a host's datagrams; five wait for a switch each time.
 const INTERVAL: Duration = Duration::from_micros(2);
 
 /// The time after which datagrams are in flight on all hops.
@@ -83,7 +83,7 @@ fn measure(spec: &str, time: Duration) -> (u64, Duration) {
     measured
 }
 
-/// Pairs each host with the one that follows after half the number of hosts.
+/// Pairs each host with the host that is half the number of hosts further on.
 fn pairs(net: &Net) -> Vec<(HostId, HostId)> {
     let hosts: Vec<_> = net.hosts().collect();
     let half = hosts.len() / 2;

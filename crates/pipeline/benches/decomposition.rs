@@ -1,9 +1,9 @@
 //! The benefit of cutting a table into sub-tables, in cycles of the time-stamp counter per packet.
 //!
 //! `cargo bench -p urtica-pipeline --bench decomposition` sends equal packets through equal entries twice: compiled
-//! with cuts, and without. They alternate, burst by burst over all packets, and the minimum of many rounds counts, so
+//! with cuts, and without. The two alternate, burst by burst over all packets, and the minimum of many rounds counts, so
 //! that other load on the machine affects neither. The fixed cost of each packet is included: copying it into the
-//! burst, and finding its headers. There is a packet for each entry, in an order that no branch predictor knows, except
+//! burst, and finding its headers. Each entry has a packet, in an order that no branch predictor knows, except
 //! in the last rows. Packets that the compiled form leaves to the plain form are processed there. Under `cargo test` it
 //! is short.
 
@@ -18,7 +18,7 @@ use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 /// Number of packets in a round: more than a branch predictor remembers.
 const PACKETS: usize = 1 << 16;
 
-/// Number of rounds of each kind; and under `cargo test`.
+/// Number of rounds of each compiled form, in a measurement and under `cargo test`.
 const ROUNDS: usize = 40;
 const ROUNDS_IN_TESTS: usize = 1;
 
@@ -27,7 +27,7 @@ struct Case {
     name: String,
     entries: Vec<String>,
     packets: Vec<Frame>,
-    /// Which packet follows which.
+    /// The indices of the packets, in the order of sending.
     order: Vec<usize>,
 }
 
@@ -68,7 +68,7 @@ fn main() {
     }
 }
 
-/// 64 addresses, each with entries of four of `masks` masks of the source.
+/// Returns 64 addresses, each with entries of four of `masks` masks of the source.
 fn services(masks: u32) -> Case {
     let mut entries = Vec::new();
     let mut packets = Vec::new();
@@ -101,7 +101,7 @@ fn services(masks: u32) -> Case {
     case(format!("64 services, {masks} masks"), entries, packets)
 }
 
-/// Prefixes of `lengths` lengths for each of eight ports, 200 each.
+/// Returns prefixes of `lengths` lengths for each of eight ports, 200 each.
 fn routes(lengths: u32) -> Case {
     let mut entries = Vec::new();
     let mut packets = Vec::new();
@@ -127,7 +127,7 @@ fn routes(lengths: u32) -> Case {
     )
 }
 
-/// Entries of `masks` masks, each for its own bits of two addresses: no field distinguishes many.
+/// Returns entries of `masks` masks, each for its own bits of two addresses: no field distinguishes many.
 fn unlike(masks: u32) -> Case {
     let mut entries = Vec::new();
     let mut packets = Vec::new();
@@ -156,7 +156,7 @@ fn unlike(masks: u32) -> Case {
     )
 }
 
-/// The services, if all packets match the entries that are searched first.
+/// Returns the services with packets that all match the first entries searched.
 fn first(masks: u32) -> Case {
     let mut case = services(masks);
     case.name = format!("the same, all match first, {masks} masks");
@@ -256,7 +256,7 @@ impl Sink for Nowhere {
 }
 
 impl Frame {
-    /// A packet of TCP.
+    /// Returns a TCP packet.
     fn bytes(self) -> [u8; 60] {
         let mut bytes = [0; 60];
         bytes[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6]);

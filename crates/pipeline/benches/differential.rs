@@ -1,10 +1,10 @@
-//! Differential test of the compiled form with the plain one, of ten million comparisons.
+//! Differential test of the compiled form with the plain form, by ten million comparisons.
 //!
 //! `cargo bench -p urtica-pipeline --bench differential` sends random packets through random pipelines, changes these
 //! in between, and compares the outcome of each packet and all counters; it prints the number of packets compared, and
-//! the number of searches in tables of each template, and in each sort of sub-table. `-- SEED` starts with other
-//! pipelines. Under `cargo test` it is short. It measures nothing: the cost of the compiled form is left to other
-//! benchmarks.
+//! the number of searches in tables of each template, and in each kind of sub-table. `-- SEED` starts with other
+//! pipelines. Under `cargo test` it is short. It does not measure the cost of the compiled form, which other benchmarks
+//! do.
 
 #[path = "../tests/compiled/support/mod.rs"]
 mod support;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use support::choices::Choices;
 use support::trial::Trial;
 
-/// Number of comparisons, one for each packet and each way to carry out the compiled form; and under `cargo test`.
+/// Number of comparisons, one for each packet and each way to execute the compiled form; and under `cargo test`.
 const COMPARISONS: u64 = 10_000_000;
 const COMPARISONS_IN_TESTS: u64 = 10_000;
 

@@ -1,9 +1,9 @@
 //! The cost of finding a packet's entry, and of filling a table.
 //!
 //! `cargo bench -p urtica-pipeline` measures; under `cargo test` each runs once. 4,096 packets are looked up one after
-//! the other, whose headers were found before, since that happens once per packet, whatever the number of tables. The
-//! entries found in a large table exceed the nearest cache, but not the last one: entries that have to be fetched from
-//! memory cost more. The plain search is included while it is feasible.
+//! another. Their headers are found beforehand, since that happens once per packet, whatever the number of tables. The
+//! entries found in a large table exceed the nearest cache, but not the last one: entries fetched from memory would
+//! cost more. The plain search is included while it is feasible.
 
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
 
@@ -19,7 +19,7 @@ use urtica_wire::{
 /// Maximum number of entries for which the plain search is measured.
 const PLAIN_MAX: u64 = 1_000;
 
-/// Number of packets that are looked up, one after the other.
+/// Number of packets that are looked up, one after another.
 const PACKETS: u64 = 4_096;
 
 /// IPv4 over Ethernet without payload; addresses are filled in.
@@ -38,7 +38,7 @@ fn find_exact(criterion: &mut Criterion) {
     }
 }
 
-/// Longer prefixes have higher priorities, as in a table of routes; a search still has to try most lengths.
+/// Longer prefixes have higher priorities, as in a table of routes, but a search still has to try most lengths.
 fn find_prefix(criterion: &mut Criterion) {
     const COUNT: u64 = 10_000;
     let mut group = criterion.benchmark_group("find among IPv4 prefixes of 20 lengths");
@@ -96,7 +96,7 @@ fn load(criterion: &mut Criterion) {
 
 const BATCH: criterion::BatchSize = criterion::BatchSize::PerIteration;
 
-/// A pipeline that was given these flow mods.
+/// Creates a pipeline with these flow mods.
 fn pipeline(flow_mods: impl Iterator<Item = FlowMod<'static>>) -> Pipeline {
     flow_mods.fold(empty(), |pipeline, flow_mod| {
         carry_out(pipeline, &[flow_mod])
@@ -138,7 +138,7 @@ fn ipv4_prefix(prefix: u32, len: u32) -> Match<'static> {
     ])
 }
 
-/// Addresses of hosts that count up.
+/// Returns a host's address, which counts up.
 fn host(number: u64) -> u64 {
     0x0200_0000_0000 + number
 }
@@ -147,7 +147,7 @@ fn prefix(number: u64) -> u32 {
     (scatter(number) >> 8) as u32
 }
 
-/// 9 to 28.
+/// Returns a prefix length from 9 to 28.
 fn prefix_len(number: u64) -> u32 {
     9 + (number % 20) as u32
 }
@@ -172,7 +172,7 @@ fn to_address(address: u32) -> Packet {
     Packet::new(PortNo(1), &frame)
 }
 
-/// Numbers in an order that no prefetcher foresees.
+/// Scatters numbers in an order that no prefetcher predicts.
 fn scatter(number: u64) -> u64 {
     let product = u128::from(number + 1) * 0x9e37_79b9_7f4a_7c15_f39c;
     product as u64 ^ (product >> 64) as u64

@@ -1,8 +1,8 @@
-//! The cost of meters and groups in compiled tables: nanoseconds per packet, next to a packet without them.
+//! The cost of meters and groups in compiled tables, in nanoseconds per packet, compared with a packet without them.
 //!
 //! `cargo bench -p urtica-pipeline --bench shared_state` sends bursts of IPv4 packets through one entry. The fastest of
-//! many rounds counts, so that other load on the machine matters little. Packets that the compiled form leaves to the
-//! plain one are processed there, at the cost that they have in a switch.
+//! many rounds counts, so that other load on the machine has little effect. Packets that the compiled form leaves to the
+//! plain form are processed there, at the cost that they have in a switch.
 
 use std::time::{Duration, Instant};
 use urtica_pipeline::{
@@ -59,7 +59,7 @@ fn pipeline() -> Pipeline {
     pipeline
 }
 
-/// A UDP packet whose source port identifies its flow.
+/// Returns a UDP packet whose source port identifies its flow.
 fn packet(flow: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1, 8, 0];
     frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 17, 0x66, 0xc0]);
@@ -68,7 +68,7 @@ fn packet(flow: u8) -> Vec<u8> {
     frame
 }
 
-/// Nanoseconds for a packet, and whether the compiled form carried them out.
+/// Returns the nanoseconds per packet, and whether the compiled form processed all packets.
 fn measure(flow: &str, is_shared: bool) -> (f64, bool) {
     let mut pipeline = pipeline();
     let config = CompileConfig {

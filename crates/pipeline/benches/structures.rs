@@ -1,10 +1,10 @@
 //! The cost of the parts of a compiled flow table: finding a key or the longest prefix, changes, starting a burst.
 //!
 //! `cargo bench -p urtica-pipeline --bench structures` measures, and prints the memory of tries; under `cargo test`
-//! each runs once. 10,000 prefixes have the lengths of routes of the Internet, at random addresses; 65,536 addresses
-//! within them are looked up one after the other. In bursts of 32, the first accesses of all searches are prefetched
-//! before the first search, or not. Nothing else competes for the caches here: with a packet between two searches
-//! everything costs more.
+//! each runs once. 10,000 prefixes have the lengths of Internet routes, at random addresses; 65,536 addresses
+//! within them are looked up one after another. In bursts of 32, the first accesses of all searches are prefetched
+//! before the first search, or not. No other data competes for the caches here: with a packet between two searches
+//! all figures are higher.
 //!
 //! These parts are private to the crate, so their files are compiled into this program.
 
@@ -53,7 +53,7 @@ const LENGTHS: [(u32, usize); 11] = [
     (14, 1),
 ];
 
-/// Steele, Lea and Flood's SplitMix64: equal numbers in each run.
+/// Steele, Lea and Flood's SplitMix64, with equal numbers in each run.
 struct Random(u64);
 
 impl Random {
@@ -64,7 +64,7 @@ impl Random {
     }
 }
 
-/// Unicast addresses, and lengths in the order of `LENGTHS`.
+/// Returns random unicast addresses, with lengths in the order of `LENGTHS`.
 fn routes(random: &mut Random) -> Vec<(u32, u32)> {
     let of_length =
         |&(len, percent): &(u32, usize)| std::iter::repeat_n(len, PREFIXES / 100 * percent);
@@ -152,7 +152,7 @@ fn find_prefix(criterion: &mut Criterion) {
                     for _ in 0..BURST {
                         let key = u32::from_be_bytes(*key.next().expect("they are cycled"));
                         let found = find(&(key ^ last).to_be_bytes());
-                        // 0, as numbers of blocks have 28 bits, which the compiler does not know.
+                        // Always 0, since numbers of blocks have 28 bits, but the compiler does not know.
                         last = found.map_or(0, Ref::bits) >> 28;
                     }
                     last

@@ -1,10 +1,11 @@
-//! The bytes of structures that are Python objects: what `urtica-ryu` encodes and decodes most.
+//! The bytes of structures that are Python objects: the ones that `urtica-ryu` encodes and decodes most.
 //!
 //! **Why.** In Python each field costs several calls, and each message has dozens of fields.
 //!
-//! **How.** `urtica_ryu.structs` describes classes ([`plan`]) and OXM fields ([`oxm`]) once. Only exact instances of these classes
-//! with usual values are handled here. For all others the answer is `None`, and the code in Python, which is the reference, decides
-//! what the result or the error is. So nothing here raises an error of its own about a value or a frame.
+//! **How.** `urtica_ryu.structs` describes classes ([`plan`]) and OXM fields ([`oxm`]) once. Only exact instances of
+//! these classes with usual values are handled here. For all others the answer is `None`, and the code in Python, which
+//! is the reference, determines the result or the error. So this module never raises its own error about a value or a
+//! frame.
 
 mod oxm;
 mod plan;
@@ -16,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyInt, PyList, PyString, PyType};
 use std::collections::HashMap;
 
-/// The first headers of a packet, the class of what follows, and its bytes.
+/// The first headers of a packet, the class of the rest, and its bytes.
 type Headers<'py> = (
     Bound<'py, PyList>,
     Option<Bound<'py, PyType>>,
@@ -26,16 +27,16 @@ type Headers<'py> = (
 /// A header of a packet.
 struct Header<'py, 'd> {
     object: Bound<'py, PyAny>,
-    /// The class of the next one; `None` for bytes.
+    /// The class of the next header; `None` for bytes.
     next: Option<Bound<'py, PyType>>,
-    /// What follows.
+    /// The bytes after the header.
     rest: &'d [u8],
 }
 
 /// Encodes and decodes structures of the classes that it was given.
 #[pyclass(module = "urtica._native")]
 pub struct Codec {
-    /// By the address of the class, which the plan keeps alive.
+    /// The classes by their addresses, which the plans keep alive.
     plans: HashMap<usize, Plan>,
     /// The class of matches.
     match_plan: Option<Plan>,
@@ -170,7 +171,7 @@ impl Codec {
         out: &mut Vec<u8>,
     ) -> Option<()> {
         let py = object.py();
-        // Where the size of the next list is.
+        // The position of the size of the next list.
         let mut size_at = None;
         for field in &plan.fields {
             let name = field.name.bind(py);
@@ -237,7 +238,7 @@ impl Codec {
 
     // Decoding
 
-    /// Returns the header that a packet starts with. Zeros alone are padding.
+    /// Returns the first header of a packet. Data of zeros only is padding.
     fn header<'py, 'd>(
         &self,
         class: &Bound<'py, PyType>,
@@ -256,7 +257,7 @@ impl Codec {
         })
     }
 
-    /// Returns the structure at an offset, in data up to where it has to end, and the offset after it.
+    /// Returns the structure at an offset, in data up to its required end, and the offset after it.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -373,7 +374,7 @@ impl Codec {
         Some((object, len.next_multiple_of(8).min(data.len())))
     }
 
-    /// Sets `key` and `value`. A masked field is normalized, in Python.
+    /// Sets `key` and `value`. Python normalises a masked field.
     fn read_oxm(&self, object: &Bound<'_, PyAny>, data: &[u8]) -> Option<()> {
         let py = object.py();
         if data.get(2)? & 1 != 0 {
@@ -385,7 +386,7 @@ impl Codec {
     }
 }
 
-/// Appends the number that attributes share.
+/// Appends the number that several attributes are packed into.
 fn append_bits(
     object: &Bound<'_, PyAny>,
     parts: &[(Py<PyString>, u32)],
@@ -405,7 +406,7 @@ fn append_bits(
     Some(())
 }
 
-/// Sets the attributes that share a number.
+/// Sets the attributes that are packed into a number.
 fn read_bits(object: &Bound<'_, PyAny>, parts: &[(Py<PyString>, u32)], bytes: &[u8]) -> Option<()> {
     let number = bytes
         .iter()
@@ -427,7 +428,7 @@ fn append_type(object: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Writes the length of the structure that starts at an offset behind its type; returns it.
+/// Writes the length of the structure that starts at an offset, after its type; returns it.
 fn set_length(out: &mut [u8], start: usize) -> Option<u16> {
     let len = u16::try_from(out.len() - start).ok()?;
     out[start + 2..start + 4].copy_from_slice(&len.to_be_bytes());
@@ -450,7 +451,7 @@ fn number(data: &[u8], offset: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*data.get(offset..)?.first_chunk()?))
 }
 
-/// Returns the end of the structure at an offset, whose length is `at` bytes behind it.
+/// Returns the end of the structure at an offset; its length is stored `at` bytes after the offset.
 fn end_of(data: &[u8], offset: usize, at: usize) -> Option<usize> {
     let len = usize::from(number(data, offset + at)?);
     let end = offset + len;

@@ -1,4 +1,4 @@
-//! A controller that listens, and its switches from outside of handlers.
+//! A listening controller, and its switches for code outside of handlers.
 
 use crate::program::{PyProgram, Raised, keep_exception};
 use crate::text::{ActionsOf, Id, match_of, options};
@@ -26,7 +26,7 @@ fn request_error(error: RequestError) -> PyErr {
     }
 }
 
-/// The request for the flow entries that a match includes.
+/// Returns the request for the flow entries that a match includes.
 pub(crate) fn flow_request(match_: Option<&str>) -> PyResult<Message<'static>> {
     let body = MultipartRequestBody::Flow(FlowStatsRequest {
         match_: match_of(match_)?,
@@ -168,7 +168,7 @@ impl Running {
         let Some(running) = self.lock().take() else {
             return Ok(());
         };
-        // Handlers need the interpreter while they end, and other threads may need the lock.
+        // Release the interpreter: handlers need it while they end, and other threads may need the lock.
         py.detach(|| running.stop())
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
@@ -255,7 +255,7 @@ impl Running {
     }
 }
 
-/// Without `stop`: the threads must not wait for the interpreter that waits for them.
+/// If `stop` was not called, stops the controller without the interpreter, which the ending threads need.
 impl Drop for Running {
     fn drop(&mut self) {
         let running = self

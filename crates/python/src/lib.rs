@@ -1,11 +1,11 @@
 //! `urtica._native`: control programs in Python, and networks in the process. `python/urtica` wraps it.
 //!
-//! A program in Python is a callable that makes a handler for each switch; [`program`] calls it as any program. What a handler
-//! gets is copied ([`message`]) or lent for the time of the call ([`switch`]). Matches, actions and entries are texts in
-//! `ovs-ofctl`'s form ([`text`]).
+//! A program in Python is a callable that makes a handler for each switch; [`program`] calls it like any program. The arguments
+//! of a handler are copied ([`message`]) or lent for the duration of the call ([`switch`]). Matches, actions and entries are
+//! texts in `ovs-ofctl`'s form ([`text`]).
 //!
-//! [`raw`] is the exception: frames as they are, for programs that speak OpenFlow themselves. In a simulated network they get
-//! [`turns`]. [`codec`] encodes and decodes the structures that such a program has as Python objects.
+//! [`raw`] is the exception: unchanged frames, for programs that implement OpenFlow themselves. In a simulated network such
+//! programs run in [`turns`]. [`codec`] encodes and decodes the structures that they have as Python objects.
 
 mod codec;
 mod controller;

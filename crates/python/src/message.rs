@@ -1,4 +1,4 @@
-//! What handlers get, copied from the switch's messages.
+//! Arguments of handlers, copied from the switch's messages.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -182,7 +182,7 @@ pub struct PacketIn {
     fields: OnceLock<Fields>,
 }
 
-/// Header fields that are read once.
+/// Header fields, which are parsed only once.
 struct Fields {
     eth_type: Option<u16>,
     vlan_vid: Option<u16>,

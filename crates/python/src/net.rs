@@ -11,13 +11,13 @@ use std::time::Duration;
 use urtica::net::{Datagrams, End, HostId, LinkId, NetConfig, NetError, SwitchId};
 use urtica::topology::spec::TopologySpec;
 
-/// The time in which all switches connect.
+/// The time limit for all switches to connect.
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 
-/// The time that the first messages to new switches need.
+/// The duration of the first messages to new switches.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// The time in which a ping is answered, or never.
+/// The time limit for the reply to a ping.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// A network in the process. Its time advances only in calls that say so.
@@ -39,7 +39,7 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
 }
 
 impl Net {
-    /// Raises what a handler has raised to end the program, or else the call's own error.
+    /// Raises the exception of a handler that ends the program, or otherwise the call's own error.
     fn finish<T>(&self, result: Result<T, NetError>) -> PyResult<T> {
         self.raised.check()?;
         result.map_err(value_error)

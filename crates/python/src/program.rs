@@ -14,17 +14,17 @@ use urtica::wire::{self, DatapathId};
 /// The exceptions that handlers have raised.
 #[derive(Default)]
 pub(crate) struct Raised {
-    /// Those that are logged, and cost their switch the connection.
+    /// Exceptions that are logged, and close their switch's connection.
     exceptions: Mutex<Vec<Py<PyAny>>>,
-    /// One that ends the program: `KeyboardInterrupt`, or pytest's outcomes.
+    /// An exception that ends the program: `KeyboardInterrupt`, or pytest's outcomes.
     ending: Mutex<Option<PyErr>>,
 }
 
-/// The number of exceptions that are kept.
+/// The maximum number of stored exceptions.
 const MAX_KEPT: usize = 100;
 
 impl Raised {
-    /// Returns the exceptions so far, and forgets them.
+    /// Removes and returns the exceptions so far.
     pub fn take(&self) -> Vec<Py<PyAny>> {
         let mut exceptions = self
             .exceptions
@@ -39,13 +39,13 @@ impl Raised {
         ending.take().map_or(Ok(()), Err)
     }
 
-    /// Keeps an exception that ends the program, unless there is one.
+    /// Stores an exception that ends the program, unless one is stored.
     pub fn end(&self, error: PyErr) {
         let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         ending.get_or_insert(error);
     }
 
-    /// Logs what a handler has raised, and has its switch disconnected as by a panic.
+    /// Logs a handler's exception, and disconnects its switch like a panic.
     pub fn fail(&self, py: Python<'_>, switch: DatapathId, method: &str, error: PyErr) -> ! {
         let text = error.to_string();
         if error.is_instance_of::<PyException>(py) {
@@ -60,7 +60,7 @@ impl Raised {
         } else {
             self.end(error);
         }
-        // Without the hook, which would print what is logged already.
+        // Skip the panic hook, which would print the logged message again.
         resume_unwind(Box::new(format!("{method} raised {text}")));
     }
 }
@@ -73,12 +73,12 @@ fn log(py: Python<'_>, switch: DatapathId, method: &str, error: &PyErr) {
         .import("urtica._log")
         .and_then(|log| log.call_method1("exception", (switch.to_string(), method, value)));
     if let Err(failure) = logged {
-        // The log's own failure, on stderr.
+        // Report the failure to log on stderr.
         failure.print(py);
     }
 }
 
-/// Runs code that calls handlers while an object is dropped, which may be while an exception is raised: that stays raised.
+/// Runs code that calls handlers while an object is dropped. An exception that is being raised at that time stays raised.
 pub(crate) fn keep_exception(work: impl FnOnce(Python<'_>)) {
     Python::attach(|py| {
         let raised = PyErr::take(py);
@@ -181,7 +181,7 @@ impl PyHandler {
     }
 }
 
-/// For methods without a message.
+/// Returns no message, for methods without one.
 fn none(_: Python<'_>) -> PyResult<Option<Py<Switch>>> {
     Ok(None)
 }
@@ -205,7 +205,7 @@ impl SwitchHandler for PyHandler {
         });
     }
 
-    /// Attaches to the interpreter once for all.
+    /// Attaches to the interpreter once for all messages.
     fn packet_ins(&mut self, switch: &mut controller::Switch, packets: &mut PacketIns) {
         Python::attach(|py| {
             let id = switch.datapath_id();

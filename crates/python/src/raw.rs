@@ -1,4 +1,4 @@
-//! A controller whose switches' frames go to Python as they are: what `urtica-ryu` runs on.
+//! A controller that passes switches' frames to Python unchanged: the base of `urtica-ryu`.
 
 use crate::program::{Raised, keep_exception};
 use crate::turns::Turns;
@@ -17,7 +17,7 @@ use urtica::wire::DatapathId;
 struct PyRawProgram {
     app: Py<PyAny>,
     raised: Arc<Raised>,
-    /// In a simulated network.
+    /// The turns, in a simulated network.
     turns: Option<Arc<Turns>>,
 }
 
@@ -70,7 +70,7 @@ impl RawHandler for PyRawHandler {
             }
             match self.call_frames(py, received) {
                 Ok(true) => {}
-                // Without the hook: the program has closed the connection.
+                // Skip the panic hook: the program has closed the connection on purpose.
                 Ok(false) => resume_unwind(Box::new("the program closed the connection")),
                 Err(error) => self.raised.fail(py, switch.datapath_id(), "frames", error),
             }
@@ -120,7 +120,7 @@ fn session(versions: &[String]) -> PyResult<controller::SessionConfig> {
     Ok(session)
 }
 
-/// Sends frames; returns `false` if the switch has left.
+/// Sends frames; returns `false` if the switch has disconnected.
 fn send(network: &controller::Network, dpid: u64, frames: &[u8]) -> PyResult<bool> {
     match network.send_frames(DatapathId(dpid), frames) {
         Ok(()) => Ok(true),
@@ -193,7 +193,7 @@ impl RawRunning {
         let mut controller = Controller::new()
             .raw_program(program)
             .session(session(&versions)?)
-            // One thread runs the program; more would wait for the interpreter.
+            // One thread runs the program; more threads would only wait for the interpreter.
             .shards(1);
         for address in listen {
             let parsed = address.parse::<Address>();
@@ -245,7 +245,7 @@ impl RawRunning {
     }
 }
 
-/// Without `stop`: the threads must not wait for the interpreter that waits for them.
+/// If `stop` was not called, stops the controller without the interpreter, which the ending threads need.
 impl Drop for RawRunning {
     fn drop(&mut self) {
         let running = self.running.get_mut();

@@ -20,11 +20,11 @@ pub struct Switch {
 
 struct Lent(NonNull<controller::Switch<'static>>);
 
-// SAFETY: the pointer is used under the mutex alone, while `Switch::lend`, which has the unique reference, waits for the call to
-// return. It may be used by any thread: what is behind it has no ties to a thread.
+// SAFETY: the pointer is only used under the mutex, while `Switch::lend`, which has the unique reference, waits for the call to
+// return. Any thread may use it: the data behind it is not bound to a thread.
 unsafe impl Send for Lent {}
 
-/// Takes the switch back, also if the call panics.
+/// Takes the switch back on drop, so also if the call panics.
 struct TakeBack<'a>(&'a Switch);
 
 impl Drop for TakeBack<'_> {
@@ -52,7 +52,7 @@ impl Switch {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the switch. `work` must not call Python.
+    /// Calls `work` with the switch. `work` must not call Python.
     fn with<R>(&self, work: impl FnOnce(&mut controller::Switch) -> R) -> PyResult<R> {
         let mut lent = self.lock();
         let Some(Lent(pointer)) = &mut *lent else {
@@ -61,7 +61,7 @@ impl Switch {
             ));
         };
         // SAFETY: the pointer is that of `lend`, which has not returned: its guard clears the pointer under the mutex that is
-        // locked here. It has the unique reference, and does not use it meanwhile. `work` cannot keep what it is passed, whose
+        // locked here. `lend` has the unique reference, and does not use it until then. `work` cannot keep its argument, whose
         // lifetime is hidden from it.
         Ok(work(unsafe { pointer.as_mut() }))
     }

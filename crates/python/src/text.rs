@@ -1,4 +1,4 @@
-//! Values in the form that `ovs-ofctl` has for them.
+//! Values in `ovs-ofctl`'s text form.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 use urtica::controller::Actions;
 use urtica::wire::{Action, DatapathId, EntryOptions, FlowModFlags, List, Match, PortNo, text};
 
-/// Parses a value; the error names it and says what is wrong.
+/// Parses a value; the error contains the value and the reason.
 fn parse<T: FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
     text.parse()
         .map_err(|error| PyValueError::new_err(format!("'{text}': {error}")))
 }
 
-/// Parses a match; an empty one, or none, is of all packets.
+/// Parses a match; an empty text, or none, matches all packets.
 pub(crate) fn match_of(text: Option<&str>) -> PyResult<Match<'static>> {
     match text.map(str::trim) {
         None | Some("") => Ok(Match::any()),
@@ -20,7 +20,7 @@ pub(crate) fn match_of(text: Option<&str>) -> PyResult<Match<'static>> {
     }
 }
 
-/// A datapath id from a number, or from a text such as `s1`'s `0000000000000001`.
+/// A datapath id, as a number or a text such as `s1`'s `0000000000000001`.
 #[derive(FromPyObject)]
 pub(crate) enum Id {
     Number(u64),
@@ -36,7 +36,7 @@ impl Id {
     }
 }
 
-/// Actions: a port's number, or a text such as `mod_vlan_vid:5,output:2`.
+/// Actions, as a port's number or a text such as `mod_vlan_vid:5,output:2`.
 pub(crate) enum ActionsOf {
     Port(PortNo),
     List(List<'static, Action<'static>>),
@@ -56,12 +56,12 @@ impl ActionsOf {
         Ok(Self::List(actions))
     }
 
-    /// No actions, which drop, if there is no value.
+    /// Extracts actions; without a value there are none, so packets are dropped.
     pub fn optional(value: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         value.map_or(Ok(Self::List(List::default())), Self::read)
     }
 
-    /// Calls `work` with them.
+    /// Calls `work` with the actions.
     pub fn with<R>(&self, work: impl FnOnce(Actions<'_>) -> R) -> R {
         match self {
             Self::Port(port) => work(Actions::from(*port)),
@@ -73,7 +73,7 @@ impl ActionsOf {
     }
 }
 
-/// The options of an entry; with `notify` the switch reports its removal.
+/// Returns the options of an entry; with `notify` the switch reports its removal.
 pub(crate) fn options(
     priority: Option<u16>,
     (idle_timeout, hard_timeout): (u16, u16),

@@ -1,7 +1,7 @@
-//! The turns of a program that runs on simulated time.
+//! The turns of a program that runs in simulated time.
 //!
-//! Such a program has tasks and timers of its own. They run in `advance(now)`, which returns when all of them wait, with the
-//! time of the first timer. A background program calls it when that time has come, and when a task has been woken.
+//! Such a program has its own tasks and timers. They run in `advance(now)`, which returns the time of the first timer once
+//! all tasks wait. A background program calls it at that time, and when a task is woken.
 
 use crate::program::Raised;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use urtica::controller::Background;
 
-/// The pause after an `advance` that has raised an exception.
+/// The pause after an exception in `advance`.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The turns of one program.

@@ -1,8 +1,8 @@
 //! Measures the time that discovery needs to find a network, from the first switch's hello to the last link.
 //!
 //! `cargo bench -p urtica-services` measures; under `cargo test` the large network is small, and each is discovered once.
-//! Controller and switches run in this process and on one thread: all messages are encoded and decoded by an embedded
-//! controller as on a real network, but the switches only answer, and the transport takes no time. The cost of sockets,
+//! Controller and switches run in one thread of this process: an embedded controller encodes and decodes all messages
+//! as on a real network, but the switches only answer, and the transport needs no time. The cost of sockets,
 //! wake-ups and real switches must be measured on a real network.
 
 use std::collections::{BTreeMap, VecDeque};

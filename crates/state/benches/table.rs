@@ -33,7 +33,7 @@ impl Word for Mac {
         Self(word)
     }
 
-    /// These addresses count in their second byte.
+    /// Returns the first slot of an address; these addresses count up in their second byte.
     fn first_slot(word: u64) -> u64 {
         const SECOND_BITS: u64 = 0x3f << 32;
         neighbourly(word & !SECOND_BITS, word >> 32)

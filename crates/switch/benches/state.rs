@@ -1,9 +1,9 @@
-//! What `--state` costs a controller: the time until a barrier behind new entries is answered, without a state file and
-//! with each way of synchronizing its journal.
+//! The cost of `--state` for a controller: the time until a barrier after new entries is answered, without a state file and
+//! with each way of synchronising its journal.
 //!
-//! The rounds are interleaved; printed are the median, the minimum and the maximum, and the median as a multiple of that
-//! without a file. The file is in a temporary directory, so `TMPDIR` chooses the disk. With `--bench` there are 7 rounds
-//! of 10,000 entries behind one barrier and of 500 entries with a barrier each, else two tiny ones.
+//! The rounds are interleaved. The output is the median, the minimum and the maximum, and the median as a multiple of the
+//! median without a file. The file is in a temporary directory, so `TMPDIR` chooses the disk. With `--bench` there are 7
+//! rounds of 10,000 entries before one barrier and of 500 entries with a barrier each, otherwise two tiny ones.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,10 +18,10 @@ use urtica_wire::{
 
 /// OpenFlow 1.3's first message.
 const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
-/// Entries match this Ethernet destination, and those after it.
+/// The Ethernet destination of the first entry; later entries count up from it.
 const FIRST_ADDRESS: u64 = 0x0200_0000_0000;
 
-/// What is compared; the first is what the others are divided by.
+/// The compared kinds; the first is the base of the ratios.
 const KINDS: [(&str, Option<StateSync>); 3] = [
     ("without --state", None),
     ("--state-sync interval", Some(StateSync::Interval)),
@@ -67,7 +67,7 @@ fn main() {
     );
 }
 
-/// How many entries are added behind one barrier, and how many with a barrier each.
+/// The number of entries before one barrier, and the number of entries with a barrier each.
 struct Load {
     at_once: u64,
     one_by_one: u64,
@@ -78,7 +78,7 @@ struct Times {
     each: Duration,
 }
 
-/// Runs a switch that saves its state like this, or does not.
+/// Measures a switch that saves its state with this synchronisation, or does not save it.
 fn measure(sync: Option<StateSync>, load: &Load) -> Times {
     let folder = TempDir::new().expect("a temporary directory can be created");
     let listen: Address = "ptcp:0:127.0.0.1".parse().expect("an address");
@@ -120,7 +120,7 @@ impl Controller {
         controller
     }
 
-    /// Adds an entry for each of these addresses, and waits for the reply to a barrier behind them.
+    /// Adds an entry for each of these addresses, and waits for the reply to a barrier after them.
     fn time(&mut self, addresses: std::ops::Range<u64>) -> Duration {
         let mut bytes = Vec::new();
         for address in addresses {
@@ -157,7 +157,7 @@ impl Controller {
     }
 }
 
-/// Adds an entry for this Ethernet destination to the messages in `bytes`.
+/// Appends an entry for this Ethernet destination to the messages in `bytes`.
 fn add_entry(address: u64, bytes: &mut Vec<u8>) {
     let output = Action::Output {
         port: PortNo::FLOOD,

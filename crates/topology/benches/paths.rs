@@ -1,9 +1,9 @@
 //! The cost of paths through a network, compared with petgraph.
 //!
-//! `cargo bench -p urtica-topology` measures; under `cargo test` each runs once. Ours and petgraph's are interleaved,
-//! so that other load of the machine affects both; the figures are medians of the rounds. Everything is in the caches,
+//! `cargo bench -p urtica-topology` measures; under `cargo test` each runs once. Our code and petgraph's are interleaved,
+//! so that other load on the machine affects both; the figures are medians of the rounds. All data is in the caches,
 //! unlike in a controller with occasional queries. petgraph is compared if it has an algorithm: after a change it
-//! computes everything again, and its graph is made before the clock starts. It has no k shortest paths without loops.
+//! computes everything again, and its graph is built before the clock starts. It has no k shortest paths without loops.
 
 use petgraph::algo::{astar, min_spanning_tree};
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -16,10 +16,10 @@ use urtica_topology::{
     DirectedLink, NextHops, PortId, SpanningTree, Topology, k_shortest, shortest,
 };
 
-/// The time for which each of both is measured.
+/// The duration of measuring each of both.
 const MEASURED: Duration = Duration::from_millis(500);
 
-/// The minimum length of a round, so that reading the clock does not count.
+/// The minimum length of a round, which makes the cost of reading the clock negligible.
 const ROUND: Duration = Duration::from_micros(50);
 
 fn main() {
@@ -121,7 +121,7 @@ fn changes(bench: &Bench, spec: &str) {
     });
 }
 
-/// A network, for us and for petgraph. Its nodes have the numbers that switches have.
+/// A network, for our code and for petgraph. Its nodes have the switches' numbers.
 struct Network {
     plan: Plan,
     topology: Arc<Topology>,
@@ -148,7 +148,7 @@ impl Network {
         }
     }
 
-    /// The ports of the first host and the last, which are farthest from each other.
+    /// Returns the ports of the first and the last host, which have the longest distance.
     fn farthest(&self) -> (PortId, PortId) {
         let attached = |place: usize| self.plan.hosts[place].attached;
         (attached(0), attached(self.plan.hosts.len() - 1))
@@ -165,7 +165,7 @@ impl Network {
         )
     }
 
-    /// Returns distances to each switch by petgraph's breadth-first search, its quickest algorithm.
+    /// Returns distances to each switch by petgraph's breadth-first search, its fastest algorithm.
     fn petgraph_distances(&self) -> Vec<Vec<u16>> {
         let reversed = Reversed(&self.graph);
         let distances_to = |to| {
@@ -195,13 +195,13 @@ struct Bench {
 }
 
 impl Bench {
-    /// Measures one thing.
+    /// Measures a function of ours.
     fn measure<T>(&self, name: &str, mut ours: impl FnMut() -> T) {
         let [ours, _] = self.medians([&mut || drop(black_box(ours())), &mut || ()]);
         println!("{name:<52}{:>12}", text(ours));
     }
 
-    /// Measures one thing as we do it, and as petgraph does.
+    /// Measures a function of ours, and petgraph's counterpart.
     fn compare<T, U>(
         &self,
         name: &str,

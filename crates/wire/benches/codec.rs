@@ -1,8 +1,8 @@
 //! The cost of reading and writing, message by message.
 //!
-//! `cargo bench -p urtica-wire` measures; under `cargo test` each runs once. Everything is in the caches and every
-//! branch is predicted, so these figures are lower bounds; the cost of a message in a loaded controller is measured by
-//! `urtica bench`.
+//! `cargo bench -p urtica-wire` measures; under `cargo test` each runs once. All data is in the caches and every
+//! branch is predicted, so these figures are lower bounds; `urtica bench` measures the cost of a message in a loaded
+//! controller.
 
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
 
@@ -27,7 +27,7 @@ const TCP: [u8; 60] = [
     0, 0, 0, 0, 0, 0,
 ];
 
-/// A neighbour solicitation behind a VLAN tag and a hop-by-hop header: the longest way through the parser.
+/// A neighbour solicitation after a VLAN tag and a hop-by-hop header: the longest path through the parser.
 #[rustfmt::skip]
 const SOLICITATION: [u8; 98] = [
     0x33, 0x33, 0xff, 0x00, 0x00, 0x02,  0x00, 0x00, 0x00, 0x00, 0x00, 0x01, // Ethernet

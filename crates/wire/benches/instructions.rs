@@ -14,7 +14,7 @@ use urtica_wire::{
     Message, PortNo, Version,
 };
 
-/// The rounds of the shorter run; the longer one has three times as many.
+/// The number of rounds of the shorter run; the longer one has three times as many.
 const ROUNDS: u32 = 1000;
 
 /// A case: its name, and the function that runs it `rounds` times.
@@ -54,7 +54,7 @@ const CASES: [Case; 6] = [
         let mut frame = Vec::new();
         write(flow_mod(1, vectors(1)), version, &mut frame);
         repeat(rounds, |_, _| {
-            // By reference, as a move out of the result would count, too.
+            // Borrowed, because the cost of moving the result would count, too.
             assert!(black_box(&Message::decode(black_box(&frame))).is_ok());
         });
     }),

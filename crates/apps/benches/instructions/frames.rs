@@ -1,25 +1,25 @@
-//! Frames of all kinds that have a flow mod of a form of their own.
+//! Frames of all kinds whose flow mods have different forms.
 
-/// Bytes in each frame.
+/// The length of each frame in bytes.
 pub const LEN: usize = 96;
 
-/// Where all packets go.
+/// The destination of all packets.
 pub const DESTINATION: [u8; 6] = [0x80, 0, 0, 0, 0, 1];
 
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// The address of a host: counted from the front, as cbench's.
+/// Returns the address of a host, which counts up from the front, like cbench's.
 pub fn source(number: u32) -> [u8; 6] {
     let [low, mid, high, _] = number.to_le_bytes();
     [0, low, mid, high, 0, 1]
 }
 
-/// A broadcast that a host is heard by.
+/// Returns a broadcast, from which the program learns a host.
 pub fn from(source: [u8; 6]) -> Vec<u8> {
     [&BROADCAST[..], &source, &[0x08, 0x00]].concat()
 }
 
-/// The kinds, with a frame of each.
+/// Returns the name and a frame of each kind.
 pub fn kinds() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("cbench's IPv4", frame(&ip(0xff, &[]))),
@@ -67,7 +67,7 @@ const ARP: [u8; 30] = [
     0, 0, 0, 0, 0, 1,  192, 168, 0, 40,  0x80, 0, 0, 0, 0, 1,  192, 168, 1, 40,
 ];
 
-/// A frame with what follows its addresses, EtherType first.
+/// Returns a frame with these bytes after its addresses, EtherType first.
 fn frame(from_eth_type: &[u8]) -> Vec<u8> {
     let mut frame = [&DESTINATION[..], &source(0), from_eth_type].concat();
     frame.resize(LEN, 0);
@@ -91,14 +91,14 @@ fn ip(proto: u8, payload: &[u8]) -> Vec<u8> {
     [&header[..], payload].concat()
 }
 
-/// A later part of a UDP datagram.
+/// Returns a later fragment of a UDP datagram.
 fn fragment() -> Vec<u8> {
     let mut packet = ip(17, &UDP);
     packet[9] = 1;
     packet
 }
 
-/// UDP behind four options that do nothing.
+/// Returns UDP after four IPv4 options without effect.
 fn options() -> Vec<u8> {
     let mut packet = ip(17, &[]);
     packet[2] = 0x46;

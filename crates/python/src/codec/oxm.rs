@@ -1,4 +1,4 @@
-//! OXM fields and matches: their bytes, and what programs see of them.
+//! OXM fields and matches: their bytes, and the values that programs see.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
@@ -11,7 +11,7 @@ const MAX_SIZE: usize = 16;
 /// A field as `urtica_ryu.oxm` describes it: name, class, number, size and kind.
 pub(super) type Description = (Py<PyString>, u16, u8, usize, String);
 
-/// What a value means.
+/// The meaning of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     Int,
@@ -29,7 +29,7 @@ impl Meaning {
         }
     }
 
-    /// Appends a value's bytes; `None` for values of another form than programs usually have.
+    /// Appends a value's bytes; `None` for values in an unusual form.
     pub fn encode(self, value: &Bound<'_, PyAny>, size: usize, out: &mut Vec<u8>) -> Option<()> {
         if self == Self::Int {
             return encode_int(value, size, out);
@@ -44,7 +44,7 @@ impl Meaning {
         Some(())
     }
 
-    /// Returns whether a value that can be encoded is what its bytes are decoded to, if that is known at once.
+    /// Returns `true` if an encodable value is known to equal the value decoded from its bytes.
     fn is_normal(self, value: &Bound<'_, PyAny>) -> bool {
         match self {
             Self::Int => value.is_exact_instance_of::<PyInt>(),
@@ -55,7 +55,7 @@ impl Meaning {
         }
     }
 
-    /// Returns the value of bytes; `None` if Python's form differs between its versions.
+    /// Returns the value of bytes; `None` if its text form differs between Python's versions.
     pub fn decode<'py>(self, py: Python<'py>, bytes: &[u8]) -> Option<Bound<'py, PyAny>> {
         Some(match self {
             Self::Int => decode_int(py, bytes)?,
@@ -83,7 +83,7 @@ fn decode_int<'py>(py: Python<'py>, bytes: &[u8]) -> Option<Bound<'py, PyAny>> {
     Some(number.into_any())
 }
 
-/// Parses the usual form alone: two digits between colons.
+/// Parses only the usual form: two digits between colons.
 fn parse_mac(text: &str) -> Option<[u8; 6]> {
     let text: &[u8; 17] = text.as_bytes().try_into().ok()?;
     let mut bytes = [0; 6];
@@ -124,11 +124,11 @@ fn ip_text(bytes: &[u8]) -> Option<String> {
         return Some(Ipv4Addr::from(octets).to_string());
     }
     let address = Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?);
-    // Python shows IPv4 addresses within them since 3.13.
+    // Since 3.13, Python formats embedded IPv4 addresses differently.
     address.to_ipv4().is_none().then(|| address.to_string())
 }
 
-/// A field whose values are known here.
+/// A field whose values this module handles.
 struct Field {
     name: Py<PyString>,
     /// The header, without mask bit and length.
@@ -195,7 +195,7 @@ impl Fields {
         Some(())
     }
 
-    /// Returns the name and value of a field, and the number of bytes that it has.
+    /// Returns the name and value of a field, and the number of its bytes.
     pub fn decode<'py>(
         &self,
         py: Python<'py>,
@@ -217,7 +217,7 @@ impl Fields {
         Some((&field.name, value, 4 + len))
     }
 
-    /// Returns the pairs of name and value of a match as `OFPMatch` has them: normalized, in the order of the wire.
+    /// Returns the pairs of name and value of a match as in `OFPMatch`: normalised, in wire order.
     pub fn normalized<'py>(&self, given: &Bound<'py, PyDict>) -> Option<Bound<'py, PyList>> {
         let mut pairs = Vec::with_capacity(given.len());
         for (name, value) in given {

@@ -1,4 +1,4 @@
-//! Classes of structures: which attributes they have, and how these are laid out.
+//! Classes of structures: their attributes, and how these are laid out.
 
 use super::oxm::Meaning;
 use pyo3::exceptions::PyValueError;
@@ -6,33 +6,33 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
-/// What stands before and around the fields.
+/// The bytes before and around the fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
     /// Nothing: the structure ends with its fields.
     Plain,
-    /// The type and the length, in 2 bytes each, which are the attributes `type` and `len`; padding to 8 bytes at the end.
+    /// The type and the length, of 2 bytes each, which are the attributes `type` and `len`; padding to 8 bytes at the end.
     TypeAndLength,
-    /// The first field is the length of the structure.
+    /// The first field, which is the length of the structure.
     Length,
 }
 
-/// How a field is laid out.
+/// The layout of a field.
 pub(super) enum Kind {
     Value(Meaning, usize),
     Pad(usize),
-    /// Attributes that share a number: their names and bits, highest first, and the number's bytes.
+    /// Attributes that are packed into a number: their names and bits, highest first, and the number's bytes.
     Bits(Vec<(Py<PyString>, u32)>, usize),
     /// All bytes up to the end.
     Rest,
-    /// A packet up to the end; what is behind the length in an attribute, if it is given, is padding.
+    /// A packet up to the end. If an attribute with its length is given, the bytes after this length are padding.
     Packet(Option<Py<PyString>>),
-    /// The number of bytes of the list that follows, in 2 bytes.
+    /// The number of bytes of the next list, in 2 bytes.
     SizeOfList,
-    /// Structures up to the end. Their classes, by type.
+    /// Structures up to the end, whose classes are found by type.
     List(Py<PyDict>),
     Match,
-    /// The options of an IPv4 header, none, if the length in an attribute says so.
+    /// The options of an IPv4 header, or none, depending on the length in an attribute.
     Ipv4Options(Py<PyString>),
     /// One OXM field, in the attributes `key` and `value`.
     Oxm,
@@ -45,7 +45,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Returns the field that `structs.py` describes by its name, the name of its kind, and what belongs to it.
+    /// Returns the field described in `structs.py` by its name, the name of its kind, and the kind's details.
     fn new(description: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (name, kind, detail): (String, String, Bound<'_, PyAny>) = description.extract()?;
         let kind = match kind.as_str() {
@@ -74,7 +74,7 @@ impl Field {
     }
 }
 
-/// Returns the kind of attributes that share a number.
+/// Returns the kind of attributes that are packed into a number.
 fn bits(parts: Vec<(Py<PyString>, u32)>) -> PyResult<Kind> {
     let count: u32 = parts.iter().map(|(_, bits)| bits).sum();
     match count {
@@ -85,7 +85,7 @@ fn bits(parts: Vec<(Py<PyString>, u32)>) -> PyResult<Kind> {
     }
 }
 
-/// A class: what its exact instances have on the wire.
+/// A class, with the layout of its exact instances.
 pub(super) struct Plan {
     pub class: Py<PyType>,
     new: Py<PyAny>,
@@ -94,7 +94,7 @@ pub(super) struct Plan {
     pub next: Option<Next>,
 }
 
-/// What `structs.py` says about the next header: see [`Next`].
+/// The description of the next header in `structs.py`: see [`Next`].
 pub(super) type NextDescription = (
     Py<PyString>,
     u16,
@@ -102,15 +102,15 @@ pub(super) type NextDescription = (
     Option<Py<PyString>>,
 );
 
-/// Which attributes of a packet's header lead to the next one.
+/// The attributes of a packet's header that lead to the next header.
 pub(super) struct Next {
-    /// The number of the next header's class.
+    /// The attribute with the number of the next header's class.
     number: Py<PyString>,
-    /// What smaller numbers count as.
+    /// The minimum number: smaller numbers count as this one.
     least: u16,
-    /// If it is not 0, bytes follow.
+    /// The attribute with an offset; unless it is 0, bytes follow.
     offset: Option<Py<PyString>>,
-    /// The length with the header, behind which padding stands; 0 if it is not known.
+    /// The attribute with the length including the header, after which padding follows; 0 if it is not known.
     total_length: Option<Py<PyString>>,
 }
 
@@ -131,7 +131,7 @@ impl Next {
         class.cast_into().ok()
     }
 
-    /// Returns the end of what follows, from the start of the header.
+    /// Returns the end of the data after the header, relative to the header's start.
     pub fn end(&self, header: &Bound<'_, PyAny>, header_len: usize, len: usize) -> Option<usize> {
         let Some(total_length) = &self.total_length else {
             return Some(len);

@@ -10,11 +10,12 @@ const ROUNDS: usize = 7;
 /// The minimum duration of a measurement.
 const LONG_ENOUGH: Duration = Duration::from_millis(150);
 
-/// A function that carries out operations on one of several threads: the thread's number, and the number of operations.
+/// A function that performs operations in one of several threads; its arguments are the thread's number and the number of
+/// operations.
 pub type Work<'a> = &'a (dyn Fn(usize, u64) + Sync);
 
 /// Measures rivals at one task on `threads` threads, and prints a line for each: operations per second, as the median, minimum
-/// and maximum of the rounds, and the median's ratio to the first rival's. Returns the medians.
+/// and maximum of the rounds, and the ratio of the median to the first rival's. Returns the medians.
 ///
 /// Under `cargo test`, each rival runs once, briefly.
 pub fn compare(task: &str, threads: usize, rivals: &[(&str, Work)]) -> Vec<f64> {
