@@ -269,7 +269,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
 /// The exit status of an interrupted command, as in shells.
 const INTERRUPTED: u8 = 130;
 
-/// A flag that the first Ctrl-C sets; the second ends the process at once.
+/// Returns a flag that the first Ctrl-C sets; the second ends the process at once.
 fn stop_flag() -> Result<Arc<AtomicBool>, Error> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
@@ -470,7 +470,7 @@ impl TargetArgs {
         })
     }
 
-    /// The numbers of switches to run with.
+    /// Returns the numbers of switches to run with.
     fn range(&self, switches: u32) -> Vec<u32> {
         let powers = std::iter::successors(Some(1u32), |count| count.checked_mul(2));
         let smaller = powers.take_while(|&count| self.ranged_test && count < switches);

@@ -18,7 +18,7 @@ pub struct Effective {
     loaded: urtica_config::Effective,
 }
 
-/// The command line of `urtica run`.
+/// Returns the command line of `urtica run`.
 pub fn command_line() -> CommandLine {
     let mut line = CommandLine::new(Cli::command, "run", "URTICA");
     line.programs = urtica_apps::names().collect();
@@ -35,7 +35,7 @@ pub fn sources(arguments: Vec<OsString>) -> Option<Sources> {
     Sources::new(command_line(), arguments, std::env::vars_os())
 }
 
-/// A file alone, for a check.
+/// Returns a file as the only source, for a check.
 pub fn sources_of_file(file: &Path) -> Sources {
     Sources::of_file(command_line(), file)
 }
@@ -54,7 +54,7 @@ impl Effective {
         })
     }
 
-    /// The options of `urtica run`.
+    /// Returns the options of `urtica run`.
     pub fn run_args(&self) -> Option<&RunArgs> {
         match &self.cli.command {
             crate::Command::Run(args) => Some(args),

@@ -61,7 +61,7 @@ fn decode(args: &DecodeArgs, out: &mut dyn Write) -> Result<Outcome, Error> {
     }
 }
 
-/// The contents of a file or of standard input, or the arguments themselves if they are hex digits.
+/// Returns the contents of a file or of standard input, or the arguments themselves if they are hex digits.
 fn read_input(arguments: &[String]) -> Result<Vec<u8>, Error> {
     match arguments {
         [] => read_stdin(),

@@ -330,7 +330,7 @@ impl FlowsArgs {
 }
 
 impl Changes {
-    /// The changes, each with its position in the input.
+    /// Returns the changes, each with its position in the input.
     fn all_texts(&self) -> Result<Vec<(String, String)>, Error> {
         let mut texts: Vec<_> = self
             .texts

@@ -262,7 +262,7 @@ impl ShowArgs {
         Ok((Some(controller), None))
     }
 
-    /// The hint if hosts do not reach each other.
+    /// Returns the hint if hosts do not reach each other.
     fn hint(&self) -> Result<Option<&'static str>, SpecError> {
         let plan = self.topology.as_ref().map(TopologySpec::plan).transpose()?;
         Ok(plan.is_some_and(|plan| has_loops(&plan)).then_some(LOOPS))
@@ -299,7 +299,7 @@ impl ShowArgs {
         CONNECTED_WITHIN.min(self.end_of_time())
     }
 
-    /// When to end, in the network's time.
+    /// Returns the time of the end, by the network's clock.
     fn end(&self, net: &Net) -> Duration {
         match self.seconds {
             None if self.ping_all => net.now(),

@@ -53,7 +53,7 @@ impl NorthboundArgs {
         }
     }
 
-    /// The address at which it is served, if it is requested.
+    /// Returns the address of the interface, if it is requested.
     pub fn address(&self) -> Option<SocketAddr> {
         self.northbound
     }
@@ -82,7 +82,7 @@ impl NorthboundArgs {
         Ok(config)
     }
 
-    /// The tokens of the file, if one is named.
+    /// Reads the tokens of the file, if one is named.
     fn tokens(&self) -> Result<Tokens, NorthboundError> {
         let tokens = self.northbound_tokens.as_deref().map(Tokens::read);
         Ok(tokens.transpose()?.unwrap_or_default())

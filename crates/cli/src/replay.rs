@@ -123,7 +123,7 @@ fn tell(outcome: &Outcome, is_test: bool) -> bool {
     went_well
 }
 
-/// A line about the outcome of a connection, and whether it is good.
+/// Returns a line about the outcome of a connection, and whether it is good.
 fn report(played: &Result<Played, PlayError>, is_test: bool) -> (String, bool) {
     let played = match played {
         Ok(played) => played,

@@ -93,8 +93,8 @@ fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>
     live.run(controller.background(service::notify), apps, follow)
 }
 
-/// With `--hold`, attaches to the holder, and releases an earlier program's kernel state. Called last, since the earlier
-/// program stops for it.
+/// Attaches to the holder if `--hold` is given, and releases an earlier program's kernel state. Called last, since the
+/// earlier program stops for it.
 fn hold(prepared: Prepared, args: &RunArgs) -> Result<Prepared, Box<dyn std::error::Error>> {
     let Some(mut held) = args.hold.attach()? else {
         return Ok(prepared);

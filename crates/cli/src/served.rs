@@ -44,7 +44,7 @@ impl Served {
         })
     }
 
-    /// The address to which its switches connect.
+    /// Returns the address to which its switches connect.
     pub fn address(&self) -> &Address {
         &self.address
     }

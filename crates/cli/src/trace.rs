@@ -179,7 +179,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     pairs.remainder().is_empty().then(|| bytes.collect())
 }
 
-/// Two digits for each byte.
+/// Formats each byte as two hex digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -169,7 +169,7 @@ fn services_are_restarted_if_they_no_longer_answer() {
     }
 }
 
-/// All links of a guide to files of the repository, without their anchors.
+/// Returns all links of a guide to files of the repository, without their anchors.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| {
         let (target, _) = rest.split_once(')')?;
@@ -211,7 +211,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// The features that a script builds first.
+/// Returns the features that a script builds first.
 fn features(script: &str) -> Vec<&str> {
     let (_, rest) = script.split_once(" --features ").unwrap();
     let features = rest.split_whitespace().next().unwrap_or_default();

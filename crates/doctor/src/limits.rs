@@ -18,7 +18,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// The controller raises the soft limit to the hard one automatically.
+/// Checks the hard limit: the controller raises the soft limit to it automatically.
 fn open_files(switches: u64) -> Finding {
     let needed = switches.saturating_add(OTHER_FILES);
     match getrlimit(Resource::Nofile).maximum {

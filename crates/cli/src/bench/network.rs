@@ -87,7 +87,7 @@ impl Reading {
     }
 }
 
-/// Measures, and writes the report.
+/// Takes the measurements, and writes the report.
 ///
 /// # Errors
 /// A message about a failed step.
@@ -134,7 +134,7 @@ impl Effort {
     }
 }
 
-/// The parts of a named topology.
+/// Returns the parts of a named topology.
 fn plan(spec: &str) -> Result<Plan, Error> {
     let plan = spec.parse::<TopologySpec>().and_then(|spec| spec.plan());
     plan.map_err(failed)
@@ -169,7 +169,7 @@ fn failed(error: impl ToString) -> Error {
     Error::invalid(error.to_string())
 }
 
-/// The duration of `work`, and its result.
+/// Returns the duration of `work`, and its result.
 fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let started = Instant::now();
     let result = work();

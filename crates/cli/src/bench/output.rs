@@ -24,7 +24,7 @@ struct ResultFile {
 }
 
 impl Output {
-    /// Standard output for `-`, else this file.
+    /// Opens standard output for `-`, otherwise this file.
     ///
     /// # Errors
     /// A file that cannot be written.

@@ -37,7 +37,7 @@ pub const KEYS: [(&str, &str); 7] = [
     ("q", "end"),
 ];
 
-/// The command for a key, if any.
+/// Returns the command for a key, if any.
 pub fn command(key: KeyEvent) -> Option<Command> {
     if key.kind == KeyEventKind::Release {
         return None;

@@ -96,7 +96,7 @@ struct Sampler {
 }
 
 impl Lab {
-    /// A network of this topology, with a controller that its switches connect to at once.
+    /// Creates a network of this topology, with a controller that its switches connect to at once.
     ///
     /// # Errors
     /// A sentence if the network has too few hosts, is too large to be shown, or is invalid.
@@ -140,12 +140,12 @@ impl Lab {
         Ok(())
     }
 
-    /// The network's time.
+    /// Returns the network's time.
     pub fn now(&self) -> Duration {
         self.net.now()
     }
 
-    /// The network's plan.
+    /// Returns the network's plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -168,7 +168,7 @@ impl Lab {
         topology.is_link_port(self.plan.links[link].a)
     }
 
-    /// The number of links that the controller knows.
+    /// Returns the number of links that the controller knows.
     pub fn discovered(&self) -> usize {
         let links = 0..self.links.len();
         links.filter(|&link| self.is_discovered(link)).count()
@@ -179,7 +179,7 @@ impl Lab {
         self.pings = PingRound::new(&self.net);
     }
 
-    /// The current or last round of pings.
+    /// Returns the current or last round of pings.
     pub fn pings(&self) -> &PingRound {
         &self.pings
     }
@@ -196,7 +196,7 @@ impl Lab {
             .get_or_insert_with(|| Traffic::new(self.seed, now));
     }
 
-    /// The last measurements.
+    /// Returns the last measurements.
     pub fn figures(&self) -> &Figures {
         &self.sampler.last
     }
@@ -224,7 +224,7 @@ impl Lab {
         self.net.is_cut(self.links[link]).unwrap_or(false)
     }
 
-    /// The redundant link with the most traffic: without it, all switches still reach each other.
+    /// Returns the redundant link with the most traffic: without it, all switches still reach each other.
     pub fn busiest_spare(&self) -> Option<usize> {
         let rate = |link: usize| self.figures().links_per_s.get(link).copied();
         let spare = (0..self.links.len()).filter(|&link| self.is_spare(link));
@@ -232,13 +232,13 @@ impl Lab {
         spare.rev().max_by_key(|&link| rate(link))
     }
 
-    /// A pair of hosts that talk over a link.
+    /// Returns a pair of hosts that communicate over a link.
     pub fn pair_over(&self, link: usize) -> Option<Pair> {
         let ends = self.ends[link].map(|end| self.switches[end]);
         self.meter().pairs_over(ends).next()
     }
 
-    /// The names of the switches on the path of the last packet from one host to another.
+    /// Returns the names of the switches on the path of the last packet from one host to another.
     pub fn path(&self, pair: Pair) -> Option<String> {
         let meter = self.meter();
         let name = |&switch: &SwitchId| self.net.switch_name(switch).unwrap_or("?");
@@ -246,12 +246,12 @@ impl Lab {
         Some(names.join(" "))
     }
 
-    /// A host's name.
+    /// Returns a host's name.
     pub fn host_name(&self, host: HostId) -> &str {
         self.net.host_name(host).unwrap_or("?")
     }
 
-    /// The name of a link between switches.
+    /// Returns the name of a link between switches.
     pub fn link_name(&self, link: usize) -> String {
         let [one, other] = self.ends[link].map(|end| &self.plan.switches[end].name);
         format!("{one}-{other}")
@@ -334,7 +334,7 @@ impl Lab {
     }
 }
 
-/// The network of the demonstration, and its plan.
+/// Creates the network of the demonstration; also returns its plan.
 ///
 /// # Errors
 /// As [`Lab::new`].
@@ -376,7 +376,7 @@ fn config(seed: u64) -> NetConfig {
     config
 }
 
-/// The programs of `urtica run discovery,hosts,routing`, and handles to their results.
+/// Starts the programs of `urtica run discovery,hosts,routing`; returns handles to their results.
 fn start_controller(net: &mut Net) -> Result<Services> {
     let discovery = Discovery::new(DiscoveryConfig::default());
     let hosts = Hosts::new(&discovery, HostsConfig::default());
@@ -397,7 +397,7 @@ fn start_controller(net: &mut Net) -> Result<Services> {
     })
 }
 
-/// The number of frames through each link between two readings of the counters.
+/// Returns the number of frames through each link between two readings of the counters.
 fn arrivals(before: &[[LinkCounters; 2]], now: &[[LinkCounters; 2]]) -> Vec<[u64; 2]> {
     let links = now.iter().enumerate();
     let arrived = links.map(|(link, now)| {

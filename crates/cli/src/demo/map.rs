@@ -42,7 +42,7 @@ const BULGE: f64 = 0.13;
 const ARC_PIECES: usize = 12;
 
 impl Map {
-    /// The picture of a plan of this topology.
+    /// Creates the layout of a plan of this topology.
     pub fn new(spec: &TopologySpec, plan: &Plan) -> Self {
         let ends = ends(plan);
         let switches = match spec {
@@ -60,7 +60,7 @@ impl Map {
     }
 }
 
-/// The switches that each link connects, by their indices in the plan.
+/// Returns the switches that each link connects, by their indices in the plan.
 pub fn ends(plan: &Plan) -> Vec<[usize; 2]> {
     let ids = plan.switches.iter().map(|switch| switch.datapath_id);
     let places: BTreeMap<_, _> = ids.zip(0..).collect();
@@ -69,7 +69,7 @@ pub fn ends(plan: &Plan) -> Vec<[usize; 2]> {
     links.map(|link| [place(link.a), place(link.b)]).collect()
 }
 
-/// The middle of the `index`-th of `count` equal parts.
+/// Returns the middle of the `index`-th of `count` equal parts.
 fn middle(index: usize, count: usize) -> f64 {
     (index as f64 + 0.5) / count.max(1) as f64
 }
@@ -170,7 +170,7 @@ fn stroke(ends: [usize; 2], switches: &[Place]) -> Stroke {
     Stroke { ends, points }
 }
 
-/// The distance of a point from a line segment.
+/// Returns the distance of a point from a line segment.
 fn distance(place: Place, from: Place, to: Place) -> f64 {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx * dx + dy * dy;

@@ -56,12 +56,12 @@ impl Meter {
         }
     }
 
-    /// The latencies of the packets that arrived since the last call.
+    /// Returns the latencies of the packets that arrived since the last call.
     pub fn take_times(&mut self) -> Vec<Duration> {
         std::mem::take(&mut self.times)
     }
 
-    /// The switches on the path of the last packet from one host to another, in order.
+    /// Returns the switches on the path of the last packet from one host to another, in order.
     pub fn path(&self, pair: Pair) -> Option<&[SwitchId]> {
         self.paths.get(&pair).map(Vec::as_slice)
     }
@@ -76,7 +76,7 @@ impl Meter {
         paths.filter_map(move |(&pair, path)| goes_over(path).then_some(pair))
     }
 
-    /// The losses among the packets sent since then. Packets that may still arrive do not count.
+    /// Returns the losses among the packets sent since then. Packets that may still arrive do not count.
     pub fn lost_since(&self, since: Duration, now: Duration) -> Losses {
         let latest = now.saturating_sub(LOST_AFTER);
         let lost = self.under_way.values().map(|packet| packet.sent_at);

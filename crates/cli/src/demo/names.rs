@@ -15,7 +15,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of a plan.
+    /// Creates the names of a plan.
     pub fn of(plan: &Plan) -> Self {
         let switches = plan.switches.iter();
         let hosts = plan.hosts.iter();

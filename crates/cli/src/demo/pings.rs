@@ -49,12 +49,12 @@ impl PingRound {
         Ok(())
     }
 
-    /// The number of pairs, counted in both directions.
+    /// Returns the number of pairs, counted in both directions.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// The number of pairs answered.
+    /// Returns the number of pairs answered.
     pub fn answered(&self) -> usize {
         let answered = self
             .pings
@@ -84,7 +84,7 @@ impl PingRound {
         self.median(|(from, to)| from < to)
     }
 
-    /// The median round-trip time.
+    /// Returns the median round-trip time of all pairs.
     pub fn median_of_all(&self) -> Option<Duration> {
         self.median(|_| true)
     }

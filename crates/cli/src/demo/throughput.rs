@@ -103,7 +103,7 @@ fn start_controller() -> Result<Running> {
     Ok(apps::add_by_name(controller, "l2")?.start()?)
 }
 
-/// The controller's address: the system chose its port.
+/// Returns the controller's address, whose port the system chose.
 fn address_of(controller: &Running) -> Result<Address> {
     match controller.addresses() {
         [Address::PassiveTcp { port, .. }] => Ok(Address::Tcp {
@@ -143,7 +143,7 @@ fn measure(config: &LoadConfig) -> Result<Report> {
     Ok(report)
 }
 
-/// The benchmark attributes this whole process to the controller; here only the shard's thread is.
+/// Attributes only the shard's thread to the controller. The benchmark attributes the whole process to it.
 fn attribute_to(shard: Option<Busy>, report: &mut Report) {
     let load = report.load.threads.first().copied().unwrap_or_default();
     report.controller = None;

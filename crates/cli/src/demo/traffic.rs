@@ -26,7 +26,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Traffic that starts now.
+    /// Creates traffic that starts now.
     pub fn new(seed: u64, now: Duration) -> Self {
         Self {
             draw: Draw::new(seed),
@@ -36,7 +36,7 @@ impl Traffic {
         }
     }
 
-    /// The number of flows started.
+    /// Returns the number of flows started.
     pub fn started(&self) -> u64 {
         self.started
     }

@@ -124,7 +124,7 @@ impl Picture<'_> {
         }
     }
 
-    /// The most frames on any link.
+    /// Returns the highest number of frames on any link.
     fn most_frames(&self) -> u64 {
         let links = self.links.iter().map(|link| link.frames_per_s);
         links.max().unwrap_or(0)
@@ -187,7 +187,7 @@ fn paint_network(context: &mut Context, area: Rect, picture: &Picture) {
     }
 }
 
-/// The label of a link.
+/// Returns the label of a link.
 fn mark(look: &LinkLook) -> Option<&'static str> {
     match (look.is_cut, look.is_selected) {
         (true, true) => Some("<×>"),
@@ -307,7 +307,7 @@ fn draw_traffic(frame: &mut Frame, area: Rect, picture: &Picture) {
     frame.render_widget(Paragraph::new(lines.map(Line::from).to_vec()), rest);
 }
 
-/// A bar of eight blocks, filled in proportion.
+/// Returns a bar of eight blocks, filled in proportion.
 fn bar(part: usize, whole: usize) -> String {
     let full = 8 * part / whole.max(1);
     "█".repeat(full) + &"░".repeat(8 - full)

@@ -21,7 +21,7 @@ const PAIR_BYTES: u64 = 128;
 /// The amount of memory above which a message is printed before it is allocated.
 const WORTH_TELLING_BYTES: u64 = 100 << 20;
 
-/// The approximate memory of a network in bytes, with all hosts pinging each other or not.
+/// Returns the approximate memory of a network in bytes, with all hosts pinging each other or not.
 fn bytes(plan: &Plan, ping_all: bool) -> u64 {
     let [switches, links, hosts] =
         [plan.switches.len(), plan.links.len(), plan.hosts.len()].map(|count| count as u64);
@@ -63,7 +63,7 @@ fn assess(
     }
 }
 
-/// The available memory, or this process's limit if that is less; `None` if neither is known.
+/// Returns the available memory, or this process's limit if that is less; `None` if neither is known.
 fn available() -> Option<u64> {
     let may_take = getrlimit(Resource::As).current;
     let table = fs::read_to_string("/proc/meminfo").unwrap_or_default();

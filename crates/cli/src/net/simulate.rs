@@ -177,7 +177,7 @@ impl SimulateArgs {
     }
 }
 
-/// The options that a seed depends on, as typed.
+/// Returns the options that a seed depends on, as typed.
 fn repeated(arguments: impl Iterator<Item = String>) -> String {
     let mut arguments = arguments
         .skip_while(|argument| argument != "simulate")
@@ -233,7 +233,7 @@ fn tell(report: &Report, count: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A random first seed.
+/// Returns a random first seed.
 fn any_seed() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| now.as_micros() as u64)

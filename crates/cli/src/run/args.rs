@@ -71,7 +71,7 @@ impl RunArgs {
         self.log.as_deref()
     }
 
-    /// The options that every controller has.
+    /// Returns the options that every controller has.
     pub fn controller_args(&self) -> &Args {
         &self.controller
     }

@@ -251,7 +251,7 @@ impl Live {
         Ok(())
     }
 
-    /// The names of options that differ: of programs, which can change, and of others, which cannot.
+    /// Returns the names of options that differ: of programs, which can change, and of others, which cannot.
     fn differences(&self, new: &Effective) -> (Vec<String>, Vec<String>) {
         let names = self.values.keys().chain(new.values.keys());
         let differ = names.filter(|name| self.values.get(*name) != new.values.get(*name));
@@ -265,7 +265,7 @@ impl Live {
         differ.into_iter().partition(is_of_programs)
     }
 
-    /// From now on, the new value of this option is in use.
+    /// Uses the new value of this option from now on.
     fn take(&mut self, name: &str, new: &Effective) {
         match new.values.get(name) {
             Some(values) => self.values.insert(name.to_owned(), values.clone()),
@@ -294,7 +294,7 @@ fn change_programs(
     Ok(changes)
 }
 
-/// A change of a switch's entries, for people.
+/// Describes a change of a switch's entries for people.
 fn line(change: &FlowChange, program: &str) -> Option<String> {
     let Message::FlowMod(flow_mod) = change.message() else {
         return None;
@@ -307,7 +307,7 @@ fn line(change: &FlowChange, program: &str) -> Option<String> {
     Some(format!("{}: {program}: {verb} {flow_mod}", change.switch))
 }
 
-/// An option's values, for people.
+/// Formats an option's values for people.
 fn told(values: &BTreeMap<String, Vec<String>>, name: &str) -> String {
     match values.get(name).map(Vec::as_slice) {
         None | Some([]) => "the default".to_owned(),

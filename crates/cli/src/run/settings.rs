@@ -37,7 +37,7 @@ impl RunArgs {
         refused
     }
 
-    /// The option that an error of the controller is about.
+    /// Returns the option that an error of the controller is about.
     fn option_of(&self, error: &Error) -> &'static str {
         match error {
             Error::NoTls(_) => "listen",

@@ -136,7 +136,7 @@ impl Network<'_> {
         })
     }
 
-    /// Two different hosts, by name.
+    /// Returns two different hosts, found by name.
     fn pair(&self, from: &str, to: &str) -> Result<(HostId, HostId), EmulationError> {
         let pair = (
             self.net.host(from).map_err(told)?,

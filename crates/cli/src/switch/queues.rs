@@ -246,7 +246,7 @@ port = "2"
         assert_eq!(parse("").unwrap(), []);
     }
 
-    /// The lines and problems of a text's faults.
+    /// Returns the lines and problems of a text's faults.
     fn faults(text: &str) -> Vec<String> {
         let faults = parse(text).unwrap_err();
         let faults = faults.iter();

@@ -15,7 +15,7 @@ impl Metrics {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The names, in order.
+    /// Returns the names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }

@@ -74,7 +74,7 @@ impl Figures {
         }
     }
 
-    /// The sum over all switches.
+    /// Returns the sum over all switches.
     pub fn sum(&self, of: impl Fn(&SwitchFigures) -> f64) -> f64 {
         // The sum of no numbers is minus zero.
         self.switches

@@ -41,7 +41,7 @@ fn cells_with(
     ]
 }
 
-/// The lines above the table.
+/// Returns the lines above the table.
 pub fn summary(figures: &Figures) -> Vec<String> {
     let mut lines = vec![counts(figures)];
     let programs: Vec<_> = figures.programs.iter().map(|name| shown(name)).collect();

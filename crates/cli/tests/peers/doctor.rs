@@ -59,7 +59,7 @@ impl Report {
         self.0["findings"].as_array().expect("a list of findings")
     }
 
-    /// The names of the findings of this severity.
+    /// Returns the names of the findings of this severity.
     fn names(&self, severity: &str) -> Vec<&str> {
         let of = self
             .findings()

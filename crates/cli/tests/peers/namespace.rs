@@ -62,7 +62,7 @@ impl Namespace {
         namespace
     }
 
-    /// A command that will run inside.
+    /// Returns a command that will run inside.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command;
         if let Some(files) = &self.files {
@@ -136,7 +136,7 @@ impl Host {
         host
     }
 
-    /// A command that will run on it.
+    /// Returns a command that will run on the host.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         self.namespace.command(program)
     }

@@ -84,12 +84,12 @@ impl Pki {
     }
 }
 
-/// The options that urtica and Open vSwitch's programs have for the files.
+/// Returns the options of urtica and Open vSwitch's programs for the files.
 pub fn options(files: &[PathBuf; 3]) -> Vec<String> {
     options_with("--", files)
 }
 
-/// The options with this prefix.
+/// Returns these options with a prefix.
 pub fn options_with(prefix: &str, files: &[PathBuf; 3]) -> Vec<String> {
     let names = ["private-key", "certificate", "ca-cert"];
     let options = names.iter().zip(files);

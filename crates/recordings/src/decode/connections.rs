@@ -57,7 +57,7 @@ fn listed(ports: &[u16], between: &str) -> String {
     ports.join(between)
 }
 
-/// The ports with the most segments, in decreasing order.
+/// Lists the ports with the most segments, in decreasing order.
 fn ports_told(there: &[(u16, u64)]) -> String {
     let told = there.iter().take(PORTS_LISTED);
     let told: Vec<_> = told

@@ -23,7 +23,7 @@ fn figures() -> Figures {
     }
 }
 
-/// A ring of four: a busy link, a cut one, an idle one that is selected, and one that carries some packets.
+/// Returns a ring of four: a busy link, a cut one, an idle one that is selected, and one that carries some packets.
 fn picture<'a>(map: &'a Map, figures: &'a Figures, log: &'a [StoryLine]) -> Picture<'a> {
     let switch = |(name, hosts): (&'a str, &str)| SwitchLook {
         name,

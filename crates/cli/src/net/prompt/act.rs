@@ -185,7 +185,7 @@ impl Pings {
     }
 }
 
-/// The links between two nodes.
+/// Returns the links between two nodes.
 fn between<'a>(
     names: &'a Names,
     links: impl Iterator<Item = LinkId> + 'a,

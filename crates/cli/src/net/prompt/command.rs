@@ -182,7 +182,7 @@ impl Command {
         }
     }
 
-    /// A command of a host.
+    /// Parses a command of a host.
     fn of_host(
         line: &str,
         from: &str,
@@ -216,7 +216,7 @@ impl Command {
     }
 }
 
-/// A count, at least 1.
+/// Parses a count, which must be at least 1.
 fn parsed(word: Option<&&str>, usage: impl Fn() -> CommandError) -> Result<u32, CommandError> {
     let count = word.and_then(|word| word.parse().ok());
     count.filter(|&count| count > 0).ok_or_else(usage)
@@ -250,7 +250,7 @@ fn no_such(kind: &'static str, name: &str) -> CommandError {
 pub(super) mod tests {
     use super::*;
 
-    /// h1 and h2 at s1 and s2, with a link between these.
+    /// Returns the names of h1 and h2 at s1 and s2, with a link between these.
     pub fn names() -> Names {
         let owned = |(a, b): (&str, &str)| (a.to_owned(), b.to_owned());
         Names {

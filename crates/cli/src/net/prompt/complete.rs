@@ -12,7 +12,7 @@ use rustyline::{Context, Helper};
 pub(super) struct Completion(pub Names);
 
 impl Completion {
-    /// The start of the last word of a line, and its completions.
+    /// Returns the start of the last word of a line, and its completions.
     fn offers(&self, line: &str) -> (usize, Vec<String>) {
         let start = line.rfind(char::is_whitespace).map_or(0, |blank| blank + 1);
         let before: Vec<&str> = line[..start].split_whitespace().collect();

@@ -40,7 +40,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The lines of standard input, with an editor if it and standard output are terminals.
+    /// Opens standard input, with an editor if it and standard output are terminals.
     pub fn open(names: &Names) -> Self {
         let is_terminal = stdin().is_terminal() && stdout().is_terminal();
         let (wanted, wishes) = channel();

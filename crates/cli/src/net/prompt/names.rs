@@ -29,7 +29,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The host of this name or address.
+    /// Returns the host of this name or address.
     pub fn host(&self, text: &str) -> Option<&str> {
         let address = text.parse::<Ipv4Addr>().ok();
         let mut hosts = self.hosts.iter();
@@ -42,13 +42,13 @@ impl Names {
         self.switches.iter().any(|name| name == text)
     }
 
-    /// Switches, then hosts.
+    /// Returns all switches, then all hosts.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         let hosts = self.hosts.iter().map(|(name, _)| name.as_str());
         self.switches.iter().map(String::as_str).chain(hosts)
     }
 
-    /// The neighbours of a node.
+    /// Returns the neighbours of a node.
     pub fn neighbours<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a str> {
         self.links.iter().filter_map(move |(a, b)| match node {
             _ if a == node => Some(b.as_str()),
@@ -58,7 +58,7 @@ impl Names {
     }
 }
 
-/// The node at the end of a link.
+/// Returns the node at the end of a link.
 fn owner(net: &Net, end: End) -> Result<String, NetError> {
     Ok(match end {
         End::Switch(switch, _) => net.switch_name(switch)?,
@@ -67,7 +67,7 @@ fn owner(net: &Net, end: End) -> Result<String, NetError> {
     .to_owned())
 }
 
-/// `s1-eth2`, `h1-eth0`.
+/// Returns the interface of a link's end, such as `s1-eth2` or `h1-eth0`.
 pub(super) fn interface(net: &Net, end: End) -> Result<String, NetError> {
     Ok(match end {
         End::Switch(switch, port) => format!("{}-eth{}", net.switch_name(switch)?, port.0),
@@ -90,7 +90,7 @@ pub(super) fn ports(net: &Net, switch: SwitchId) -> Result<Vec<(End, End)>, NetE
     Ok(ports)
 }
 
-/// The link of a host, and the node at its other end.
+/// Returns the link of a host, and the node at its other end.
 pub(super) fn host_link(net: &Net, host: HostId) -> Result<Option<(LinkId, End)>, NetError> {
     for link in net.links() {
         let [a, b] = net.ends(link)?;

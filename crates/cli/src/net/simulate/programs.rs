@@ -138,7 +138,7 @@ pub(super) fn scenario(
     Ok(scenario)
 }
 
-/// The bound of packets to unknown hosts, if these programs have their default limits.
+/// Returns the bound of packets to unknown hosts, if these programs have their default limits.
 fn unknown_flood(apps: &[String], options: &Options) -> Option<FloodBound> {
     let is_limited = apps.iter().any(|app| match &**app {
         "l2" => options.l2.l2_flood_limit.is_none(),
@@ -171,7 +171,7 @@ fn standing_entries(apps: &[String]) -> usize {
     entries.sum()
 }
 
-/// Host n gets 10.0.N.n, where N cycles from 1 to 3.
+/// Gives host n the address 10.0.N.n, where N cycles from 1 to 3.
 fn put_into_subnets(plan: &mut Plan) {
     for (number, host) in (1..=u8::MAX).zip(&mut plan.hosts) {
         host.ipv4 = Ipv4Addr::new(10, 0, (number - 1) % 3 + 1, number);

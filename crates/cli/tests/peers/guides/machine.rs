@@ -179,7 +179,7 @@ impl<'room> Machine<'room> {
         }
     }
 
-    /// After `ovs-vsctl set-controller`, waits until the bridge is connected to each controller, like a reader.
+    /// Waits until the bridge is connected to each controller, as a reader does after `ovs-vsctl set-controller`.
     fn wait_for_controllers(&self, command: &str) {
         let targets = command
             .split(' ')
