@@ -1,8 +1,8 @@
-// Asks before anything is changed, and names the effect.
+// Asks for confirmation before a change, and names its effect.
 
 import { button, el } from "./dom";
 
-/** Whether the reader agrees. */
+/** Returns whether the user agrees. */
 export function confirmed(effect: string, verb: string): Promise<boolean> {
   return new Promise((resolve) => {
     let agrees = false;

@@ -3,7 +3,7 @@
 export type Child = Node | string | null;
 type Attributes = Record<string, string | boolean | null>;
 
-/** An element with attributes (`true` is an empty one, `null` and `false` are none) and children. */
+/** Creates an element with attributes (`true` is an empty one, `null` and `false` are omitted) and children. */
 export function el<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -18,14 +18,14 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** A button that does something. */
+/** Creates a button with an action. */
 export function button(text: string, act: () => void, attributes: Attributes = {}): HTMLButtonElement {
   const element = el("button", { type: "button", ...attributes }, text);
   element.addEventListener("click", act);
   return element;
 }
 
-/** Has a field offer these values, each with its text, and keeps what is chosen. */
+/** Sets the options of a field, each a value with its text, and keeps the selected one. */
 export function offer(select: HTMLSelectElement, values: readonly (readonly [string, string])[]): void {
   const offered = [...select.options].map((option) => option.value).join();
   if (offered === values.map(([value]) => value).join()) return;
@@ -34,24 +34,24 @@ export function offer(select: HTMLSelectElement, values: readonly (readonly [str
   if (values.some(([value]) => value === chosen)) select.value = chosen;
 }
 
-/** Sets an element's text, if it is another. */
+/** Sets an element's text, if it differs. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sets an attribute, or removes it, if it is another. */
+/** Sets or removes an attribute, if it differs. */
 export function setAttribute(element: Element, name: string, value: string | null): void {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** A row of a list: its element, and how it shows an item. */
+/** A row of a list: its element, and a function that shows an item in it. */
 export interface Row<T> {
   element: HTMLElement;
   show(item: T): void;
 }
 
-/** A list whose elements stay while their items do, so that focus, selection and scrolling stay, too. */
+/** A list whose elements are kept as long as their items, so that focus, selection and scroll position are kept, too. */
 export class Rows<T> {
   private rows = new Map<string, Row<T>>();
 
@@ -78,10 +78,10 @@ export class Rows<T> {
   }
 }
 
-/** The longest part of the time that showing what has changed may take. */
+/** The maximum share of time for showing changes. */
 const BUSY_SHARE = 0.25;
 
-/** Calls something soon, once for all requests until then, and not so often that it would take all the time. */
+/** Returns a function that calls `act` soon, once for all calls until then, and limits its share of the time. */
 export function throttled(act: () => void, intervalMs = 100): () => void {
   let isWanted = false;
   let nextMs = 0;

@@ -1,4 +1,4 @@
-// The page: what is at the top of every view, and which view is shown.
+// The page: the header of all views, and the selection of the view.
 
 import { Client } from "./api/client";
 import { el, setText, throttled } from "./dom";
@@ -49,7 +49,7 @@ function byId(id: string): HTMLElement {
   return found;
 }
 
-/** Shows the view that the address names; the network where it names none. */
+/** Shows the view that the address names, by default the network. */
 function route(): void {
   const [name = "", rest = ""] = location.hash.replace(/^#\//, "").split("/");
   view?.close();
@@ -118,7 +118,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "Escape" && document.querySelector("dialog[open]") === null) selection.pick(null);
 });
-// Times that pass are shown, too.
+// Elapsed times are shown, too.
 setInterval(() => !document.hidden && live.status.kind !== "connecting" && update(), 1000);
 route();
 live.connect();

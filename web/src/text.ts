@@ -1,25 +1,25 @@
-// Names of others, and numbers, as they are shown.
+// Formatting of names chosen by others, and of numbers.
 
-/** How much of a name is shown. */
+/** The maximum length of a shown name. */
 const SHOWN = 64;
 
 /** What controls the direction of text, or has no form. */
 // eslint-disable-next-line no-control-regex
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** The beginning of a name, without characters that nobody sees. */
+/** Returns the start of a name, without invisible characters. */
 export function clipped(name: string, length = SHOWN): string {
   const seen = [...name.slice(0, 4 * length).replace(UNSEEN, "\ufffd")];
   const isWhole = seen.length <= length && name.length <= 4 * length;
   return isWhole ? seen.join("") : `${seen.slice(0, length - 1).join("")}…`;
 }
 
-/** A name for a canvas: isolated, so that a right-to-left one does not turn its surroundings. */
+/** Returns a name for a canvas, isolated so that right-to-left text does not affect its surroundings. */
 export function isolated(name: string, length: number): string {
   return `\u2068${clipped(name, length)}\u2069`;
 }
 
-/** An element with somebody else's name. */
+/** Creates an element with a name chosen by others. */
 export function nameOf(name: string): HTMLElement {
   const element = document.createElement("bdi");
   element.className = "name";
@@ -36,12 +36,12 @@ export function setName(element: HTMLElement, name: string): void {
   else element.title = clipped(name, 4 * SHOWN);
 }
 
-/** A datapath id without its leading zeros. */
+/** Formats a datapath id without leading zeros. */
 export function shortId(id: string): string {
   return id.replace(/^0+(?=.)/, "");
 }
 
-/** A number with a prefix: 12.3 k. */
+/** Formats a number with a prefix: 12.3 k. */
 export function scaled(value: number, unit: string): string {
   const prefixes = ["", "k", "M", "G", "T", "P"];
   let place = 0;
@@ -53,22 +53,22 @@ export function scaled(value: number, unit: string): string {
   return `${value.toFixed(digits)} ${prefixes[place] ?? ""}${unit}`;
 }
 
-/** A count with separators of thousands. */
+/** Formats a count with thousands separators. */
 export function count(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : value.toLocaleString("en-GB");
 }
 
-/** A count and its noun. */
+/** Formats a count and its noun. */
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-/** A share: 12 %. */
+/** Formats a share: 12 %. */
 export function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
 
-/** A time that has passed. */
+/** Formats an elapsed time. */
 export function passed(seconds: number): string {
   if (seconds < 60) return `${Math.max(0, Math.floor(seconds))} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
@@ -76,7 +76,7 @@ export function passed(seconds: number): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** A time of day. */
+/** Formats a time of day. */
 export function timeOfDay(ms: number): string {
   return new Date(ms).toLocaleTimeString("en-GB");
 }

@@ -1,4 +1,4 @@
-// Asks for the token, which stays in this page's memory: nothing stores it.
+// Asks for the token, which is kept only in this page's memory.
 
 import { el } from "./dom";
 
@@ -18,7 +18,7 @@ export class TokenDialog {
       el("div", { class: "bar" }, el("button", { type: "submit", class: "primary" }, "Use it")),
     );
     this.dialog = el("dialog", { "aria-labelledby": "token-title", "aria-describedby": "token-reason" }, form);
-    // Without a token there is nothing to see.
+    // Without a token the page cannot show anything.
     this.dialog.addEventListener("cancel", (event) => event.preventDefault());
     form.addEventListener("submit", (event) => {
       event.preventDefault();

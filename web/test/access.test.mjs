@@ -1,4 +1,4 @@
-// What opens above and inside the views: axe finds nothing serious there either.
+// Accessibility of dialogs and panels in the views: axe finds no serious problems there, either.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -10,7 +10,7 @@ let browser;
 before(async () => (browser = await browse()));
 after(() => browser.close());
 
-/** Whether axe finds anything serious, dark or light. */
+/** Checks that axe finds no serious problem, dark or light. */
 async function check(page, where) {
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
@@ -18,7 +18,7 @@ async function check(page, where) {
   }
 }
 
-/** A network that is emulated, with a link that is cut. */
+/** Returns an emulated network with a cut link. */
 function emulated() {
   const fake = small();
   fake.emulation = {

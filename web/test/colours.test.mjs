@@ -1,4 +1,4 @@
-// Colours that mean something: whether the colour-blind can tell them apart.
+// Colours with a meaning, which colour-blind users must be able to distinguish.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -9,13 +9,13 @@ let browser;
 before(async () => (browser = await browse()));
 after(() => browser.close());
 
-/** What links are drawn in: by their load, if they are gone, and on a path. */
+/** The colours of links: by their load, for lost links, and for paths. */
 const NAMES = ["--load-0", "--load-1", "--load-2", "--load-3", "--load-4", "--bad", "--path"];
 
-/** Two colours that differ by 2.3 can just be told apart side by side; lines that lie apart need several times that. */
+/** A difference of 2.3 is just visible between adjacent colours; lines that lie apart need several times that. */
 const LEAST = 12;
 
-/** What is seen of red, green and blue light by those who lack a kind of cones (Machado, Oliveira and Fernandes, 2009). */
+/** The red, green and blue light seen by people who lack one kind of cones (Machado, Oliveira and Fernandes, 2009). */
 const SIGHTS = {
   "full colour vision": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
   protanopia: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
@@ -23,7 +23,7 @@ const SIGHTS = {
   tritanopia: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
 };
 
-/** Red, green and blue light of #rrggbb, from 0 to 1 (sRGB). */
+/** Converts #rrggbb to red, green and blue light, from 0 to 1 (sRGB). */
 function light(hex) {
   const values = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16) / 255);
   return values.map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
@@ -34,7 +34,7 @@ function seen(sight, colour) {
   return sums.map((value) => Math.min(1, Math.max(0, value)));
 }
 
-/** The colour in CIE's L*a*b*, under daylight (D65). */
+/** Returns the colour in CIE's L*a*b*, under daylight (D65). */
 function lab([red, green, blue]) {
   const root = (value) => (value > 216 / 24389 ? Math.cbrt(value) : (24389 / 27 / 116) * value + 16 / 116);
   const x = root((0.4124564 * red + 0.3575761 * green + 0.1804375 * blue) / 0.95047);
@@ -43,7 +43,7 @@ function lab([red, green, blue]) {
   return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
 }
 
-/** CIE 1976's difference. */
+/** Returns CIE 1976's difference of two colours. */
 function difference(a, b, sight) {
   const [first, second] = [a, b].map((hex) => lab(seen(sight, light(hex))));
   return Math.hypot(...first.map((value, place) => value - second[place]));
@@ -52,7 +52,7 @@ function difference(a, b, sight) {
 test("the difference of colours is CIE's", () => {
   const full = SIGHTS["full colour vision"];
   assert.equal(Math.round(difference("#ffffff", "#000000", full)), 100);
-  // Without one kind of cones, red and green of one lightness are nearly the same.
+  // Without one kind of cones, red and green of equal lightness look nearly the same.
   const [all, some] = [full, SIGHTS.deuteranopia].map((sight) => difference("#d55e00", "#9a8a00", sight));
   assert.ok(some < all / 2, `${some}, ${all}`);
 });

@@ -1,4 +1,4 @@
-// The page in front of `urtica net` and `urtica demo --web`: what it shows and changes of switches that run in the program.
+// The page of `urtica net` and `urtica demo --web`: the switches that run in the program, and changes of them.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ after(() => browser.close());
 
 const SWITCH = "#/switch/0000000000000001";
 
-/** A switch with two hosts that the controller knows, and its page. */
+/** Starts a switch with two hosts that the controller knows, and opens its page. */
 async function single(t) {
   const { url } = await network(t, "single,2", "hub");
   const page = await open(browser, t, `${url}${SWITCH}`);
@@ -123,13 +123,13 @@ test("a read-only token sees an emulated network without anything that acts on i
   const changing = await picked(changes);
   for (const control of controls(changing)) await control.waitFor();
   const reading = await picked(reads);
-  // It has been told the same of the network as the other, which shows them.
+  // This page has read as much of the network as the other page, which shows the switches.
   await reading.waitForResponse(/ports$/).then((response) => response.finished());
   for (const control of controls(reading)) assert.equal(await control.isVisible(), false);
 });
 
 test("the demonstration is shown, and acted on", async (t) => {
-  // Whoever tests this has no browser opened.
+  // The test must not open a browser.
   const program = new Program(t, ["demo", "--topology=ring,3", "--web=127.0.0.1:0"], { BROWSER: "true" });
   const [, url] = await program.says(/the network in a browser: (\S+)/);
   await program.says(/Pick a link to cut it/);

@@ -1,4 +1,4 @@
-// The log of events: each kind's sentence, and what the filters leave.
+// The log of events: each kind's sentence, and the effect of the filters.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -12,7 +12,7 @@ after(() => browser.close());
 
 const port = (id, number) => ({ dpid: dpid(id), port_no: number.toString(16).padStart(8, "0"), name: `p${number}` });
 
-/** A page in front of three switches in a row with a host, and the events that were told, newest first. */
+/** Opens a page of three switches in a row with a host, and sends events, which are returned newest first. */
 async function withEvents(t) {
   const fake = small();
   fake.lists.switches = [aSwitch(1, "left"), aSwitch(2, "right"), aSwitch(3, "third")];
@@ -43,7 +43,7 @@ const SENTENCES = {
   joined: "host 10.0.0.1 was found at left:2",
 };
 
-/** Waits until just these are listed. */
+/** Waits until exactly these events are listed. */
 function untilListed(page, ...names) {
   const are = (expected) => [...document.querySelectorAll("tr.event td:last-child")].map((cell) => cell.textContent).join("\n") === expected;
   return until(page, are, names.map((name) => SENTENCES[name]).join("\n"));
@@ -96,7 +96,7 @@ test("of many events the newest are listed, the others counted, and found by the
   assert.equal(await page.locator("tr.event").count(), 300);
   await page.getByLabel("Filter events by text").fill("found at left");
   await untilListed(page, "joined");
-  // The oldest of more than two thousand are dropped.
+  // Of more than two thousand events, the oldest are dropped.
   for (let number = 501; number <= 2_500; number += 1) fake.tell("refused", { dpid: dpid(1), code: `CODE_${number}`, count: 1 });
   await page.getByLabel("Filter events by text").fill("");
   await until(page, () => document.querySelector("tr.event td:last-child").textContent.includes("CODE_2500,"));

@@ -1,4 +1,4 @@
-// A controller of nothing: the built page, and an interface that answers what a test makes up. For names, rates and sizes that no
+// A fake controller: the built page, and an interface with answers that tests choose. For names, rates and sizes that no
 // real network here has.
 
 import { once } from "node:events";
@@ -7,23 +7,23 @@ import { createServer } from "node:http";
 import { atEnd } from "./lab.mjs";
 
 const DIST = new URL("../dist/", import.meta.url);
-// As the real one has it, so that what it refuses is found here, too.
+// The real server's policy, so that tests find what it would refuse, too.
 const SERVER = readFileSync(new URL("../../crates/northbound/src/web.rs", import.meta.url), "utf8");
 const POLICY = /const POLICY: &str = "([^"]*)"/.exec(SERVER)[1].replace(/\\\n\s*/g, "");
 const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html" };
 
 export class Fake {
-  /** What the lists have; a function makes one for each request. */
+  /** The lists; a function creates a list for each request. */
   lists = { switches: [], links: [], hosts: [], ports: [], programs: [] };
-  /** The state of the controller, if it is known. */
+  /** The state of the controller, if known. */
   controller = null;
-  /** What /metrics has: for each request as it is then. */
+  /** Returns the text of /metrics at each request. */
   metrics = () => "";
-  /** The parts of its network, if that is emulated. */
+  /** The parts of the network, if it is emulated. */
   emulation = { switches: [], hosts: [], links: [] };
-  /** How far its clock is ahead. */
+  /** How far the controller's clock is ahead. */
   aheadMs = 0;
-  /** How many requests there were, by path. */
+  /** The number of requests, by path. */
   asked = new Map();
   #streams = new Set();
   #server = createServer((request, response) => this.#answer(request, response));
@@ -59,7 +59,7 @@ export class Fake {
     request.on("close", () => this.#streams.delete(response));
   }
 
-  /** Waits until something was asked for so many times. */
+  /** Waits until a path has been requested this many times. */
   async whenAsked(path, times) {
     while ((this.asked.get(path) ?? 0) < times) await once(this.#server, "request");
   }
@@ -69,7 +69,7 @@ export class Fake {
     for (const stream of this.#streams) stream.destroy();
   }
 
-  /** Tells all pages of an event. */
+  /** Sends an event to all pages. */
   tell(kind, data) {
     for (const stream of this.#streams) stream.write(`event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
   }
@@ -108,7 +108,7 @@ export function aHost(number, at, ipv4) {
   return { mac, vlan: null, port: at, ipv4: [ipv4], ipv6: [], router: false };
 }
 
-/** Two switches with a link and a host. */
+/** Returns two switches with a link and a host. */
 export function small() {
   const fake = new Fake();
   fake.lists = {
@@ -121,7 +121,7 @@ export function small() {
   return fake;
 }
 
-/** Both directions of a link. */
+/** Returns both directions of a link. */
 export function aLink(a, b) {
   return [
     { from: a, to: b },

@@ -1,4 +1,4 @@
-// What must not happen, whatever a network says: names that are markup, controllers that come and go, events without end.
+// Hostile networks must not harm the page: names with markup, controllers that come and go, endless events.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -11,13 +11,13 @@ let browser;
 before(async () => (browser = await browse()));
 after(() => browser.close());
 
-/** What others may call their switches, ports, hosts and programs. */
+/** Names that others may give to their switches, ports, hosts and programs. */
 const NAMES = ["<img src=x onerror=alert(1)>", "\u202egnp.exe", "שלום \u2066<b>", "x".repeat(10_000), "</script><script>alert(2)</script>"];
 
-/** What a page would have if it took any of them for markup. */
+/** Counts the elements that a page would have if it interpreted any name as markup. */
 const made = () => document.querySelectorAll("img, b, main script").length;
 
-/** What is wider than its room. */
+/** Finds elements that are wider than their space. */
 const tooWide = () => {
   const boxes = [document.documentElement, ...document.querySelectorAll(".view, aside, .emulation, .details, .bar")];
   return boxes.filter((box) => box.scrollWidth > box.clientWidth).map((box) => `${box.className}: ${box.scrollWidth} > ${box.clientWidth}`);
@@ -29,7 +29,7 @@ test("names are text, whatever they have in them", async (t) => {
   fake.lists.switches = names.map((name, place) => aSwitch(place + 1, name));
   fake.lists.programs = names;
   fake.lists.ports = names.map((name, place) => ({ switch: dpid(place + 1), age_seconds: 0, ports: [aPort(1, name)] }));
-  // The switch view asks for what this interface does not have.
+  // The switch view requests paths that this interface lacks.
   const page = await open(browser, t, await fake.start(t), { expected: [/404/] });
   await until(page, isLive);
   const rows = items(page, "Switches");
@@ -46,7 +46,7 @@ test("names are text, whatever they have in them", async (t) => {
   await items(page, "Switches").nth(names.length - 1).waitFor();
   const texts = await items(page, "Switches").locator(".name").allTextContents();
   assert.ok(texts.includes(names[0]));
-  // What turns the direction of text, and what is too long, is not shown as it is.
+  // Characters that change the direction of text are not shown, and long names are cut.
   assert.ok(texts.every((text) => text.length <= 64 && !/[\u202a-\u202e\u2066-\u2069]/.test(text)), String(texts));
   assert.deepEqual(await page.evaluate(tooWide), []);
 });
@@ -90,7 +90,7 @@ test("hosts, emulated parts and events are text, too, and no view grows too wide
   }
 });
 
-/** Tells of each kind of event whose text is somebody else's. */
+/** Sends an event of each kind whose text is chosen by others. */
 function tellAll(fake, name) {
   const port = { dpid: dpid(1), port_no: "00000002", name };
   const host = { mac: "02:00:00:00:00:01", ipv4: [name], port };
@@ -181,7 +181,7 @@ test("a controller that goes leaves nothing that looks live, and is found again 
   assert.match(await banner.textContent(), /does not answer .* What is shown is \d+ s old\. Next try in \d+ s\./);
   const look = await page.evaluate(() => getComputedStyle(document.querySelector(".view")).filter);
   assert.match(look, /grayscale/);
-  // Each try waits twice as long as the one before, or up to a quarter less or more.
+  // Each try waits twice as long as the last one, plus or minus at most a quarter.
   await until(page, () => window.tries.length >= 4);
   const tries = await page.evaluate(() => window.tries);
   [500, 1_000, 2_000, 4_000].forEach((ms, place) => {
@@ -190,14 +190,14 @@ test("a controller that goes leaves nothing that looks live, and is found again 
   });
   fake.lists.hosts = [];
   await page.unroute("**/api/**");
-  // A browser that is in a network again tries at once.
+  // A browser that is online again tries at once.
   await page.evaluate(() => window.dispatchEvent(new Event("online")));
   await until(page, isLive);
   assert.equal(await items(page, "Hosts").count(), 0);
   assert.equal(await banner.isVisible(), false);
 });
 
-/** Has a page note when it asks for events from now on, by its own clock; returns what that shows now. */
+/** Makes a page note the times, by its own clock, at which it requests events from now on; returns its current time. */
 function noteTries(page) {
   return page.evaluate(() => {
     const { fetch } = window;
@@ -252,7 +252,7 @@ test("what has left is forgotten after ten minutes, also while nothing else happ
   const before = reads();
   const pass = async (minutes) => {
     for (let third = 0; third < 3 * minutes; third += 1) {
-      // A silent stream, and a response that takes long, would count as lost: there is an event between two jumps, and a response.
+      // Silence and a slow response would count as a loss, so there is an event and a response between two jumps of the clock.
       const hosts = fake.asked.get("/api/v1/hosts");
       fake.tell("host_left", { mac: "02:00:00:00:00:09" });
       await fake.whenAsked("/api/v1/hosts", hosts + 1);
@@ -266,6 +266,6 @@ test("what has left is forgotten after ten minutes, also while nothing else happ
   await pass(2);
   await until(page, () => document.querySelector(".canvas").getAttribute("aria-label") === "The network: 1 switch, 0 links, 1 host");
   assert.equal(await items(page, "Switches").count(), 1);
-  // Nothing but time has had them forgotten.
+  // Only the passed time has removed them.
   assert.deepEqual(reads(), before);
 });

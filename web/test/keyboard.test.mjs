@@ -1,4 +1,4 @@
-// Everything by keyboard: this file moves no mouse.
+// Keyboard operation of everything: this file moves no mouse.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -11,7 +11,7 @@ after(() => browser.close());
 /** More elements than a view has. */
 const MOST_TABS = 100;
 
-/** What has the focus: its name, and whether one sees that it has it. */
+/** Returns the name of the focused element, and whether the focus is visible. */
 function focus() {
   const element = document.activeElement;
   const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(element);
@@ -21,7 +21,7 @@ function focus() {
   return { name: name.trim(), isSeen };
 }
 
-/** Presses a key, after which something else has the focus, and shows it; returns its name. */
+/** Presses a key, which must move the focus visibly; returns the name of the focused element. */
 async function step(page, key = "Tab") {
   await page.keyboard.press(key);
   const { name, isSeen } = await page.evaluate(focus);
@@ -29,7 +29,7 @@ async function step(page, key = "Tab") {
   return name;
 }
 
-/** Presses Tab, or another key, until what has this name has the focus. */
+/** Presses Tab, or another key, until the element of this name has the focus. */
 async function tabTo(page, name, key = "Tab") {
   const passed = [];
   while (passed.length < MOST_TABS) {
@@ -40,7 +40,7 @@ async function tabTo(page, name, key = "Tab") {
   assert.fail(`no ${name} among ${passed.join(", ")}`);
 }
 
-/** Agrees in a dialog, which has the focus on what does nothing. */
+/** Confirms a dialog, whose initial focus is on the harmless button. */
 async function agree(page, effect, verb) {
   await page.getByRole("dialog").getByText(effect).waitFor();
   assert.equal((await page.evaluate(focus)).name, "Cancel");
@@ -48,7 +48,7 @@ async function agree(page, effect, verb) {
   await page.keyboard.press("Enter");
 }
 
-/** A ring of three switches, once all links are known. */
+/** Opens a ring of three switches, once all links are known. */
 async function ring(t) {
   const { url } = await network(t, "ring,3", "discovery,hosts,routing");
   const page = await open(browser, t, url);
@@ -108,7 +108,7 @@ test("a switch is picked by Enter, moved by Shift and arrows, and let go by Esca
   assert.deepEqual(await viewport(page), seen);
   await page.keyboard.press("Escape");
   await page.locator(".details").waitFor({ state: "hidden" });
-  // With nothing picked, they move the picture as without Shift.
+  // Without a selection, they move the picture as without Shift.
   await page.keyboard.press("Shift+ArrowRight");
   assert.deepEqual(await places(page), moved);
   assert.equal((await viewport(page)).pan.x, seen.pan.x - 60);
@@ -153,7 +153,7 @@ test("a link is cut, and repaired", async (t) => {
   await page.keyboard.press("Enter");
   await agree(page, "this cuts it", "Cut");
   await until(page, says, "1 link down");
-  // The same button, which has kept the focus.
+  // The button with the other text is still the same element, with the focus.
   await page.getByRole("button", { name: "Repair this link…" }).waitFor();
   assert.match((await page.evaluate(focus)).name, /^Repair this link/);
   await page.keyboard.press("Enter");

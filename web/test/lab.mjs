@@ -1,4 +1,4 @@
-// What the tests of the page share: a network with its controller, a browser, and a page whose errors fail the test.
+// Common parts of the page's tests: a network with its controller, a browser, and a page whose errors fail the test.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -10,15 +10,15 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const URTICA = process.env.URTICA ?? `${ROOT}target/debug/urtica`;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-/** Longer than anything takes; whoever waits this long has failed. */
+/** The timeout of all waits, which only a failing test reaches. */
 export const BOUND = 60_000;
 
-/** Where pictures for the documentation go. */
+/** The folder of pictures for the documentation. */
 export const PICTURES = process.env.PICTURES === "1" ? `${ROOT}docs/` : null;
 
 const ends = new WeakMap();
 
-/** Does something at a test's end: what was begun last ends first. */
+/** Performs an action at a test's end; the last one registered runs first. */
 export function atEnd(t, act) {
   const acts = ends.get(t) ?? [];
   acts.unshift(act);
@@ -30,7 +30,7 @@ export function atEnd(t, act) {
       try {
         await act();
       } catch (error) {
-        // The others follow all the same: a program that goes on would keep the tests from ending.
+        // Run the other actions, too: a program that keeps running would keep the tests from ending.
         failed ??= error;
       }
     }
@@ -38,16 +38,16 @@ export function atEnd(t, act) {
   });
 }
 
-/** A browser. Without one the tests fail: they are not skipped. */
+/** Starts a browser. Without one the tests fail instead of being skipped. */
 export async function browse() {
   assert.ok(existsSync(CHROMIUM), `${CHROMIUM} is missing: type 'make setup', or set CHROMIUM`);
-  // Chromium has no sandbox for root; it sees nothing here but our own page.
+  // Chromium has no sandbox for root; it only loads our own page here.
   const args = process.getuid() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath: CHROMIUM, args });
 }
 
-/** A page whose errors, and refusals of its Content-Security-Policy, fail the test. `expected` are patterns of those that must come;
- * `prepare` is called with the page before it is opened. */
+/** Opens a page whose errors, and violations of its Content-Security-Policy, fail the test. `expected` are patterns of errors
+ * that must occur; `prepare` is called with the page before it is opened. */
 export async function open(browser, t, url, { expected = [], prepare = () => undefined, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, ...options });
   const page = await context.newPage();
@@ -68,7 +68,7 @@ export async function open(browser, t, url, { expected = [], prepare = () => und
   return page;
 }
 
-/** `urtica` with these arguments, and variables of the environment; it ends with the test. */
+/** `urtica` with these arguments and environment variables; it ends with the test. */
 export class Program {
   #child;
   #told = "";
@@ -93,7 +93,7 @@ export class Program {
     });
   }
 
-  /** Waits until it has written something. */
+  /** Waits until the output matches a pattern. */
   async says(pattern) {
     const found = pattern.exec(this.#told);
     if (found !== null) return found;
@@ -102,7 +102,7 @@ export class Program {
     return Promise.race([said, ended]);
   }
 
-  /** Forgets what it has written. */
+  /** Forgets the output so far. */
   forget() {
     this.#told = "";
   }
@@ -121,7 +121,7 @@ export class Program {
   }
 }
 
-/** A network with its controller, and the address of its page. */
+/** Starts a network with its controller; returns the program, and the address of its page. */
 export async function network(t, topology, apps, options = []) {
   const program = new Program(t, ["net", topology, "--apps", apps, "--northbound=127.0.0.1:0", ...options]);
   const [, url] = await program.says(/the network in a browser: (\S+)/);
@@ -129,20 +129,20 @@ export async function network(t, topology, apps, options = []) {
   return { program, url };
 }
 
-/** Has every host ping every other, so that the controller knows all. */
+/** Makes every host ping every other, so that the controller knows all hosts. */
 export async function pingAll(program) {
   program.forget();
   program.type("pingall");
   await program.says(/Results: .*received\)/);
 }
 
-/** A list's items, as the page names them. */
+/** Returns a list's items, which are found by the page's labels. */
 export function items(page, title) {
   const section = page.locator(".lists section", { has: page.locator("h2", { hasText: title }) });
   return section.locator(".item");
 }
 
-/** Waits until something on the page is so; returns how long that took. It is not so while an element that it reads is missing. */
+/** Waits until a condition holds on the page; returns the time that this took. It does not hold while an element is missing. */
 export async function until(page, isSo, argument) {
   const began = performance.now();
   const isThere = `try { return (${isSo})(argument); } catch (error) { if (error instanceof TypeError) return false; throw error; }`;
@@ -150,13 +150,13 @@ export async function until(page, isSo, argument) {
   return performance.now() - began;
 }
 
-/** Whether the page shows the controller's state of now. */
+/** Returns whether the page shows the controller's current state. */
 export const isLive = () => document.body.dataset.status === "live";
 
-/** Whether the picture, in words, has these. */
+/** Returns whether the description of the picture contains a text. */
 export const says = (text) => document.querySelector(".canvas").getAttribute("aria-label").includes(text);
 
-/** How an element of the picture is drawn. */
+/** Returns how an element of the picture is drawn. */
 export function look(page, id) {
   return page.evaluate((id) => document.querySelector(".canvas").picture.look(id), id);
 }
@@ -167,7 +167,7 @@ export function untilClass(page, id, name, isThere = true) {
   return until(page, has, [id, name, isThere]);
 }
 
-/** Where the picture has its switches. */
+/** Returns the positions of the switches in the picture. */
 export function places(page) {
   return page.evaluate(() => document.querySelector(".canvas").picture.places);
 }

@@ -1,13 +1,13 @@
-// A network of a thousand switches that does not exist, and how the page fares with it: for its tests, and for its figures.
+// A fake network of a thousand switches, and measurements of the page with it, for its tests and its figures.
 
 import { Fake, aHost, aLink, aPort, aSwitch, dpid } from "./fake.mjs";
 import { until } from "./lab.mjs";
 
 const SIDE = { x: 40, y: 25 };
-/** How many hosts it has. */
+/** The number of hosts. */
 export const HOSTS = 5_000;
 
-/** A grid with diagonals and longer links: 1,000 switches, about 4,000 links. */
+/** Creates a grid with diagonals and longer links: 1,000 switches, about 4,000 links. */
 export function large() {
   const fake = new Fake();
   const count = SIDE.x * SIDE.y;
@@ -36,7 +36,7 @@ export function large() {
   return fake;
 }
 
-/** Has a tenth of the ports carry another load from now on. */
+/** Gives a tenth of the ports another load from now on. */
 export function change(fake, round) {
   for (const { ports } of fake.lists.ports) {
     for (const port of ports) {
@@ -46,7 +46,7 @@ export function change(fake, round) {
   }
 }
 
-/** How many pictures a second the page makes, over so many seconds. */
+/** Returns the number of frames per second that the page draws, over `seconds`. */
 export async function picturesPerSecond(page, seconds) {
   const count = (ms) =>
     new Promise((resolve) => {
@@ -62,7 +62,8 @@ export async function picturesPerSecond(page, seconds) {
   return page.evaluate(count, seconds * 1000);
 }
 
-/** Waits until the picture has so many nodes of a kind, `s:` for switches and `c:` for clusters; returns how long that took. */
+/** Waits until the picture has at least `least` nodes of a kind, `s:` for switches and `c:` for clusters; returns the time
+ * that this took. */
 export function untilNodes(page, kind, least) {
   const hasNodes = ([kind, least]) => {
     const places = document.querySelector(".canvas")?.picture?.places ?? {};

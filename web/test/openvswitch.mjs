@@ -1,4 +1,4 @@
-// An Open vSwitch of the test's own, with a user-space datapath, in a network namespace of its own, and hosts in others.
+// A test's own Open vSwitch with a user-space datapath, in a network namespace, and hosts in other namespaces.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -9,7 +9,7 @@ import { BOUND, atEnd } from "./lab.mjs";
 const TOOLS = ["ip", "ping", "ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"];
 const SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";
 
-/** What is missing for it, as a sentence; `false` where nothing is. Where CI=true, it is an error. */
+/** Returns a sentence about missing requirements, or `false` if there are none. With CI=true, missing ones are an error. */
 export function missing() {
   const isInstalled = (tool) => (process.env.PATH ?? "").split(":").some((folder) => existsSync(`${folder}/${tool}`));
   const lacks = process.getuid() === 0 ? TOOLS.find((tool) => !isInstalled(tool)) : "root";
@@ -59,7 +59,7 @@ export class OpenVswitch {
     return child;
   }
 
-  /** A command where it runs. */
+  /** Runs a command in its namespace. */
   run(program, options) {
     return run("ip", ["netns", "exec", this.#room, program, ...options], this.#environment);
   }
@@ -68,12 +68,12 @@ export class OpenVswitch {
     return this.run("ovs-vsctl", ["--timeout=60", ...options]);
   }
 
-  /** Of OpenFlow 1.3. */
+  /** Runs ovs-ofctl with OpenFlow 1.3. */
   ofctl(...options) {
     return this.run("ovs-ofctl", ["-O", "OpenFlow13", ...options]);
   }
 
-  /** A bridge with this number, named s1, s2, …, whose ports are these devices, with a controller. */
+  /** Adds a bridge with this number, named s1, s2, …, with a controller, and these devices as its ports. */
   addBridge(number, devices, controller) {
     const name = `s${number}`;
     const id = number.toString(16).padStart(16, "0");
@@ -82,7 +82,7 @@ export class OpenVswitch {
     this.vsctl("add-br", name, "--", "set", "bridge", name, ...settings, ...ports, "--", "set-controller", name, controller);
   }
 
-  /** Two devices where it runs, one the other's peer. */
+  /** Adds two devices in its namespace that are each other's peers. */
   addLink(a, b) {
     run("ip", ["-n", this.#room, "link", "add", a, "type", "veth", "peer", "name", b]);
     [a, b].forEach((device) => this.setLink(device, "up"));
@@ -92,7 +92,7 @@ export class OpenVswitch {
     run("ip", ["-n", this.#room, "link", "set", device, state]);
   }
 
-  /** A host with this address in a namespace of its own, at a device here. */
+  /** Adds a host with this address in its own namespace, linked to a device here. */
   addHost(name, device, address) {
     const room = `${this.#room}${name}`;
     this.#addRoom(room);
@@ -103,7 +103,7 @@ export class OpenVswitch {
     return room;
   }
 
-  /** Whether a ping from a host's namespace is answered. */
+  /** Returns whether a ping from a host's namespace is answered. */
   pings(room, address) {
     try {
       run("ip", ["netns", "exec", room, "ping", "-c", "1", "-W", "1", address]);
@@ -118,7 +118,7 @@ function run(program, options, env = process.env) {
   return execFileSync(program, options, { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** Waits until something is so. */
+/** Waits until a condition holds. */
 export async function eventually(isSo) {
   for (const end = performance.now() + BOUND; performance.now() < end; ) {
     if (isSo()) return;

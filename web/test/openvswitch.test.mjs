@@ -1,4 +1,4 @@
-// The page in front of Open vSwitch, with hosts in network namespaces: what an operator sees and does, view by view.
+// The page with Open vSwitch and hosts in network namespaces: an operator's work, view by view.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -10,7 +10,7 @@ let browser;
 before(async () => (browser = await browse()));
 after(() => browser.close());
 
-/** Three switches in a triangle, with hosts at two of them, and their controller. */
+/** Starts three switches in a triangle, with hosts at two of them, and their controller. */
 async function triangle(t) {
   const ovs = new OpenVswitch(t);
   await ovs.start(t);
@@ -51,7 +51,7 @@ test("Open vSwitch is seen and changed", { skip: missing() }, async (t) => {
     await items(page, "Switches").first().click();
     await page.locator(".details dd", { hasText: "equal" }).waitFor();
     await page.locator(".details dd", { hasText: "unix" }).waitFor();
-    // Its switches are not the program's own, which it could stop.
+    // The program does not run these switches itself, so it cannot stop them.
     assert.equal(await page.getByText("Emulated network").isVisible(), false);
     assert.equal(await page.getByRole("button", { name: /^(Cut|Stop)/ }).count(), 0);
     await items(page, "Links").first().click();

@@ -1,4 +1,4 @@
-// The page in front of a simulated network and its controller: what an operator does.
+// The page with a simulated network and its controller: an operator's work.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ let browser;
 before(async () => (browser = await browse()));
 after(() => browser.close());
 
-/** A torus of nine switches whose hosts are known. */
+/** Opens a torus of nine switches whose hosts are known. */
 async function torus(t) {
   const { program, url } = await network(t, "torus,3,3", "discovery,hosts,routing");
   await pingAll(program);
@@ -35,7 +35,7 @@ test("a network is shown, and a cut link at its place", async (t) => {
   const isCut = () => [...document.querySelectorAll(".item.bad .note")].some((note) => note.textContent === "down");
   const ms = await until(page, isCut);
   t.diagnostic(`link cut to seen in the page: ${ms.toFixed(0)} ms`);
-  // docs/web-figures.md has it on a quiet machine; no machine is so busy that it would take so much longer.
+  // docs/web-figures.md has the time on a quiet machine; even a busy machine does not need this much more.
   assert.ok(ms < 5_000, `${ms} ms`);
   await until(page, says, "1 link down");
   assert.deepEqual(await places(page), placed);
@@ -49,7 +49,7 @@ test("a network is shown, and a cut link at its place", async (t) => {
   assert.deepEqual(await places(page), placed);
 });
 
-/** Has the guides' picture show some load. */
+/** Creates some load for the guides' picture. */
 async function makeTraffic(page, program) {
   program.type("iperf h1x3 h3x2");
   await until(page, () => [...document.querySelectorAll(".lists section:nth-child(2) .note")].some((note) => /Mbit|Gbit/.test(note.textContent)));
@@ -57,19 +57,19 @@ async function makeTraffic(page, program) {
 
 const OUTLINE = new URL("network.aria.txt", import.meta.url);
 
-/** What differs from run to run: loads, and the socket's folder. */
+/** The parts that differ between runs: loads, and the socket's folder. */
 const VARYING = [
   [/ \d+(\.\d)? [kMG]?bit\/s( \(\d+ %\))?/g, " LOAD"],
   [/punix:\S+/g, "ADDRESS"],
 ];
 
-/** Whether the page still is what the guides' picture shows: if not, PICTURES=1 takes another, and writes this outline of it. */
+/** Checks that the page still equals the guides' picture; otherwise, PICTURES=1 takes a new one, and writes its outline. */
 async function compareOutline(page) {
   const outline = async () => {
     const parts = await Promise.all(["header", ".tools", "aside"].map((part) => page.locator(part).ariaSnapshot()));
     return VARYING.reduce((text, [pattern, name]) => text.replace(pattern, name), `${parts.join("\n")}\n`);
   };
-  // Each link has a load once counters were read twice.
+  // Each link has a load once the counters have been read twice.
   await until(page, () => [...document.querySelectorAll(".lists section:nth-child(2) .note")].every((note) => note.textContent !== ""));
   if (PICTURES !== null) return writeFileSync(OUTLINE, await outline());
   const expected = readFileSync(OUTLINE, "utf8");
@@ -130,14 +130,14 @@ test("an entry is changed after a question, refusals stand under the field, and 
   ]);
   const actions = (page) => page.locator("section.grid.entries tbody tr", { hasText: "in_port=1" }).locator("td:nth-child(4)").textContent();
   for (const page of tabs) await until(page, () => document.body.textContent.includes("The switch has confirmed it."));
-  // Each has read the switch after both changes.
+  // Wait until each page has read the switch after both changes.
   const reads = tabs.map((page) => page.waitForResponse(/flows$/).then(() => page.waitForResponse(/flows$/)));
   await Promise.all(reads);
   await until(first, () => document.querySelector("section.grid.entries tbody").textContent.includes("in_port=1"));
   assert.equal(await actions(first), await actions(second));
 });
 
-/** The addresses of what a page sends from now on. */
+/** Records the addresses of a page's requests from now on. */
 function sent(page) {
   const posts = [];
   page.on("request", (request) => request.method() === "POST" && posts.push(request.url()));
@@ -154,7 +154,7 @@ test("a path is found, and shown in the picture", async (t) => {
   await hops.first().waitFor();
   const names = await hops.locator("td:first-child").allTextContents();
   assert.ok(names.length >= 2 && names.every((name) => /^s\dx\d$/.test(name)), String(names));
-  // Since all have pinged each other, there are entries for it.
+  // All hosts have pinged each other, so there are entries for this packet.
   await page.getByText("By the tables, a packet takes").waitFor();
   const entries = page.locator("section.grid.tables tbody tr");
   assert.match(await entries.first().textContent(), /priority=\d+,.*dl_dst=.*output:\d+/);
@@ -343,7 +343,7 @@ test("an emulated network is cut, repaired, stopped and pinged from the page, ea
     await page.getByRole("dialog").getByText(effect).waitFor();
     await page.getByRole("dialog").getByRole("button", { name: verb }).click();
   };
-  // A busy machine lets pings wait: one round of several is enough.
+  // A busy machine delays pings, so one complete round of several is enough.
   const ping = async (name, effect, expected) => {
     const told = page.locator(".emulation [role=status]");
     for (const end = performance.now() + BOUND; performance.now() < end; ) {
@@ -366,7 +366,7 @@ test("an emulated network is cut, repaired, stopped and pinged from the page, ea
   await agree("this cuts it", "Cut");
   await until(page, says, "1 link down");
   assert.equal(posts.length, 1, "Cancel sends nothing");
-  // Around the cut, they still reach each other.
+  // They still reach each other around the cut.
   await page.getByLabel("From", { exact: true }).selectOption("h2");
   await page.getByLabel("to", { exact: true }).selectOption("h3");
   await ping("Ping…", "Host h2: this makes it ping h3 once", "1 of 1 ping answered");

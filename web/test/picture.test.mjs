@@ -1,4 +1,4 @@
-// The picture: how it draws loads, roles and what is wrong, and that it keeps where things were put.
+// The picture: how it draws loads, roles and problems, and that it keeps positions.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -12,11 +12,11 @@ after(() => browser.close());
 
 const GIGABIT_IN_BYTES = 125e6;
 
-/** An element of a link between two switches' ports. */
+/** Returns the element of a link between two switches' ports. */
 const linkOf = (a, b) => `l:${dpid(a)}:${b}|${dpid(b)}:${a}`;
 const LINK = `l:${dpid(1)}:1|${dpid(2)}:1`;
 
-/** Ports that count as if they carried a share of a gigabit, whenever they are asked. */
+/** Ports whose counters grow as if they carried a share of a gigabit. */
 class Counting {
   #bytes = 0;
   #sinceMs = performance.now();
@@ -35,7 +35,7 @@ class Counting {
   }
 }
 
-/** A colour of style.css, as a canvas has it. */
+/** Returns a colour of style.css in the canvas's form. */
 async function colour(page, name) {
   const hex = await page.evaluate((name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim(), name);
   return `rgb(${[1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join(",")})`;
@@ -62,11 +62,11 @@ test("links have the colour and the width of their load, which their ports' coun
     widths.push(Number.parseFloat(drawn.width));
   }
   assert.ok(widths.every((width, level) => level === 0 || width > widths[level - 1]), `widths ${widths}`);
-  // A reading that was late shows another rate, and the one after it the right one.
+  // A late reading shows another rate, but the next reading shows the right one.
   await note(/^9\d\d Mbit\/s \(9\d %\)$/);
 });
 
-/** Four switches in a row, of which one is gone, with roles, a port that is down, and a path from the first to the second. */
+/** Returns four switches in a row, one of them gone, with roles, a port that is down, and a path from the first to the second. */
 function row() {
   const fake = small();
   const hosts = [aHost(1, `${dpid(1)}:9`, "10.0.0.1"), aHost(2, `${dpid(2)}:9`, "10.0.0.2")];
@@ -167,7 +167,7 @@ test("a switch that is dragged stays there, in the next page too, until all are 
   assert.deepEqual(await places(page), placed);
 });
 
-/** Drags an element of the picture by so many pixels. */
+/** Drags an element of the picture by a number of pixels. */
 async function drag(page, id, right, down) {
   const canvas = await page.locator(".canvas").boundingBox();
   const at = await page.evaluate((id) => document.querySelector(".canvas").picture.rendered(id), id);

@@ -1,4 +1,4 @@
-// Rates: what the page makes of counters that grow.
+// Rates that the page computes from counters.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -10,13 +10,13 @@ let browser;
 before(async () => (browser = await browse()));
 after(() => browser.close());
 
-/** Packet-ins a second of each switch, and bytes that wait for it. */
+/** Packet-ins per second of each switch, and the bytes that wait for it. */
 const SWITCHES = [
   { id: dpid(1), rate: 1_200, queued: 0 },
   { id: dpid(2), rate: 3_400, queued: 65_536 },
 ];
 
-/** The shares of packet-ins that the program takes up to these many seconds for. */
+/** The shares of packet-ins that the program handles within these numbers of seconds. */
 const TIMES = [
   ["0.0001", 0.6],
   ["0.001", 0.9],
@@ -24,7 +24,7 @@ const TIMES = [
   ["+Inf", 1],
 ];
 
-/** What such a controller has counted after some seconds. */
+/** Returns the metrics of such a controller after some seconds. */
 function metricsAfter(seconds) {
   const total = SWITCHES.reduce((sum, { rate }) => sum + rate, 0) * seconds;
   const lines = SWITCHES.flatMap(({ id, rate, queued }) => [
@@ -35,14 +35,14 @@ function metricsAfter(seconds) {
   return ["# a comment", ...lines, ...buckets, "urtica_shard_handler_panics_total 2", "urtica_background_panics_total 1", ""].join("\n");
 }
 
-/** What the plots say, and the rows of the table. */
+/** Returns the values of the plots, and the rows of the table. */
 function shown() {
   const now = [...document.querySelectorAll(".plot h3 .about")].map((text) => text.textContent);
   const rows = [...document.querySelectorAll("section.grid.switches tbody tr")];
   return JSON.stringify({ now, rows: rows.map((row) => [...row.cells].map((cell) => cell.textContent)) });
 }
 
-// Both are timed: a reading that was late shows another rate, and the one after it the right one.
+// Both are timed: a late reading shows another rate, but the next reading shows the right one.
 const untilShown = (page, expected) => until(page, new Function("expected", `return (${shown})() === expected`), JSON.stringify(expected));
 
 test("rates are what counters grew by: of all switches, of the one that is picked, and of programs", async (t) => {

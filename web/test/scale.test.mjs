@@ -1,5 +1,5 @@
-// A network of a thousand switches: how soon it is there, and how many pictures a second it makes while loads change. What is asserted is
-// far from what is aimed at, since machines that run tests are busy; the diagnostics have the figures.
+// A network of a thousand switches: the time until it is shown, and the frames per second while loads change. The assertions are
+// far from the goals, since machines that run tests are busy; the diagnostics have the figures.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -36,19 +36,19 @@ test("a large network is drawn in clusters, which open, and which changes of the
   await untilNodes(page, "c:", 10);
   const placed = await places(page);
   const clusters = Object.keys(placed).filter((id) => id.startsWith("c:"));
-  // About as many as the root of the number of switches, and no switch by itself.
+  // About the square root of the number of switches, and no individual switch.
   assert.ok(clusters.length >= 20 && clusters.length <= 60, `${clusters.length} clusters`);
   assert.equal(Object.keys(placed).length, clusters.length);
   const labels = await page.evaluate(() => document.querySelector(".canvas").picture.labels);
   const others = Object.values(labels).map((label) => Number(/ \+(\d+)/.exec(label)[1]));
   assert.equal(others.reduce((sum, count) => sum + count + 1, 0), 1000);
-  // A link that goes moves nothing, and is told in its place.
+  // A lost link moves nothing, and the description reports it.
   const [gone] = fake.lists.links;
   fake.lists.links = fake.lists.links.slice(2);
   fake.tell("link_down", { src: ofEnd(gone.from), dst: ofEnd(gone.to) });
   await until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 link down"));
   assert.deepEqual(await places(page), placed);
-  // What is picked is drawn: its cluster opens, and the others stay.
+  // The selection is drawn: its cluster opens, and the other clusters stay.
   await page.keyboard.press("/");
   await page.keyboard.type(dpid(500));
   await page.keyboard.press("Enter");
@@ -59,7 +59,7 @@ test("a large network is drawn in clusters, which open, and which changes of the
   kept.forEach((id) => assert.deepEqual(opened[id], placed[id]));
   const [missing] = clusters.filter((id) => opened[id] === undefined);
   assert.equal(Object.keys(opened).length - kept.length, 1 + Number(/ \+(\d+)/.exec(labels[missing])[1]));
-  // All of them close again, and open by a click.
+  // All clusters close again, and open by a click.
   await page.getByLabel("clusters").uncheck();
   await untilNodes(page, "s:", 1000);
   await page.getByLabel("clusters").check();
@@ -71,7 +71,7 @@ test("a large network is drawn in clusters, which open, and which changes of the
   await untilNodes(page, "s:", 2);
 });
 
-/** An end of a link, as events have it. */
+/** Returns an end of a link in the form of events. */
 function ofEnd(end) {
   const [id, port] = end.split(":");
   return { dpid: id, port_no: Number(port).toString(16).padStart(8, "0") };

@@ -1,14 +1,14 @@
-// The views of the page, and what axe finds in them.
+// The views of the page, and axe's findings in them.
 
 import { readFileSync } from "node:fs";
 import { until } from "./lab.mjs";
 
 const AXE = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
-/** The addresses of all views, where there is a torus of nine switches. */
+/** The addresses of all views of a torus of nine switches. */
 export const ADDRESSES = ["network", "path", "rates", "programs", "events", "switch/0000000000000101"];
 
-/** Goes to a view. */
+/** Opens a view. */
 export async function visit(page, address) {
   const shown = await page.evaluateHandle(() => document.querySelector(".view"));
   await page.evaluate((address) => (location.hash = `#/${address}`), address);
@@ -16,15 +16,15 @@ export async function visit(page, address) {
   await until(page, isAt, [address, shown]);
 }
 
-/** What axe finds, with its impact: minor, moderate, serious or critical. */
+/** Returns axe's findings, with their impact: minor, moderate, serious or critical. */
 export async function findings(page) {
-  // As a debugger does, which a Content-Security-Policy does not bind.
+  // Evaluated like a debugger's code, which no Content-Security-Policy restricts.
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() => window.axe.run(document));
   return violations.map(({ id, impact, nodes }) => ({ impact, text: `${id}: ${nodes.map((node) => node.html).join(" ")}` }));
 }
 
-/** What axe finds that is serious. */
+/** Returns axe's serious findings. */
 export async function faults(page) {
   const found = await findings(page);
   return found.filter(({ impact }) => isSerious(impact)).map(({ text }) => text);

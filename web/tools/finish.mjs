@@ -1,4 +1,4 @@
-// After Vite: adds the licences of what is in the page, compresses each file, and refuses a page that has grown too large.
+// Runs after Vite: adds the licences of the page's dependencies, compresses each file, and fails if the page has grown too large.
 
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";

@@ -1,12 +1,12 @@
-// What tools/web-figures measures in Chromium. Prints a line of JSON for each result.
+// The measurements of tools/web-figures in Chromium. Prints a line of JSON for each result.
 //
-//   node web/tools/measure.mjs first URL SWITCHES    how long the first picture takes
-//   node web/tools/measure.mjs cut URL               how long after a link of an emulated network is cut the page shows it
-//   node web/tools/measure.mjs large                 a network of a thousand switches that is made up
-//   node web/tools/measure.mjs axe URL               what axe finds in each view of a torus of nine switches
-//   node web/tools/measure.mjs memory URL SECONDS    the memory of a tab, each minute, while 100 events a second happen
+//   node web/tools/measure.mjs first URL SWITCHES    the time until the first picture
+//   node web/tools/measure.mjs cut URL               the time until the page shows that a link of an emulated network is cut
+//   node web/tools/measure.mjs large                 a fake network of a thousand switches
+//   node web/tools/measure.mjs axe URL               axe's findings in each view of a torus of nine switches
+//   node web/tools/measure.mjs memory URL SECONDS    the memory of a tab, each minute, with 100 events a second
 //   node web/tools/measure.mjs flap URL SECONDS      cuts and repairs links of an emulated network, 25 times a second
-//   node web/tools/measure.mjs hold URL TABS         has so many tabs open, until standard input ends
+//   node web/tools/measure.mjs hold URL TABS         keeps TABS tabs open until standard input ends
 
 import assert from "node:assert/strict";
 import { HOSTS, change, large, picturesPerSecond, untilNodes } from "../test/large.mjs";
@@ -17,7 +17,7 @@ const EVENTS_PER_SECOND = 100;
 const CHANGES_PER_SECOND = 25;
 const MINUTE_MS = 60_000;
 
-/** Ends what was begun, as a test's context does. */
+/** Runs the registered actions at the end, like a test's context. */
 class Run {
   #ends = [];
 
@@ -46,7 +46,7 @@ async function cut(browser, run, url) {
   const page = await open(browser, run, url);
   await until(page, isLive);
   await until(page, () => document.querySelectorAll(".lists section:nth-child(2) .item").length > 0);
-  // A page that has just been opened is still busy with what discovery finds.
+  // A new page is still busy with the events of discovery.
   await sleep(3000);
   const began = performance.now();
   const seen = until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 link down"));
@@ -113,7 +113,7 @@ async function memory(browser, run, url, seconds) {
   await changed;
 }
 
-/** What a page uses after its garbage was collected. */
+/** Returns a page's memory after garbage collection. */
 async function used(devtools) {
   await devtools.send("HeapProfiler.collectGarbage");
   const { metrics } = await devtools.send("Performance.getMetrics");
@@ -121,7 +121,7 @@ async function used(devtools) {
   return { heapBytes: valueOf("JSHeapUsedSize"), nodes: valueOf("Nodes"), listeners: valueOf("JSEventListeners") };
 }
 
-/** Cuts and repairs links in turn, whenever one more change is wanted after so many seconds. */
+/** Cuts and repairs links alternately; makes a change every `seconds` as long as `isWanted` returns `true`. */
 async function changeLinks(url, links, seconds, isWanted) {
   const down = new Set();
   const began = performance.now();
@@ -178,7 +178,7 @@ class Events {
   }
 }
 
-/** Each tab is a browser's of its own, which shares no connections with the others. */
+/** Opens each tab in its own browser, which shares no connections with the others. */
 async function hold(browser, run, url, tabs) {
   for (let tab = 0; tab < Number(tabs); tab += 1) {
     const page = await open(browser, run, url, { expected: [/./] });

@@ -23,10 +23,10 @@ export type Emulated = Schemas["Emulated"];
 export type EmulatedLink = Schemas["EmulatedLink"];
 export type PingResults = Schemas["PingResults"];
 
-/** How long a response may take. The interface itself waits 20 s for a switch. */
+/** The time limit of a response. The interface itself waits 20 s for a switch. */
 const PATIENCE_MS = 25_000;
 
-/** What the interface refuses, in its words. */
+/** A refusal by the interface, with its error message. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -38,51 +38,51 @@ export class Refused extends Error {
   }
 }
 
-/** Nobody answers. */
+/** The interface cannot be reached. */
 export class Unreachable extends Error {}
 
-/** The interface, as it is reached from this page. The token is in memory only. */
+/** A client of the interface that serves this page. The token is kept only in memory. */
 export class Client {
   private token: string | null = null;
-  /** How far the server's clock is ahead of this one. */
+  /** How far the server's clock is ahead of the browser's. */
   private aheadMs = 0;
-  /** Whether the token may only read, as the last response tells it. */
+  /** Whether the token may only read, according to the last response. */
   isReadOnly = false;
 
   setToken(token: string | null): void {
     this.token = token;
   }
 
-  /** The server's time, as exactly as its responses tell it: the clock here may be wrong. */
+  /** Returns the server's time, as precisely as its responses contain it: the browser's clock may be wrong. */
   now(): number {
     return Date.now() + this.aheadMs;
   }
 
-  /** A GET of something that is JSON. */
+  /** Sends a GET request for JSON. */
   async get<T>(path: string): Promise<T> {
     const response = await this.send(path, {});
     return (await received(() => response.json())) as T;
   }
 
-  /** A GET of text. */
+  /** Sends a GET request for text. */
   async text(path: string): Promise<string> {
     const response = await this.send(path, {});
     return received(() => response.text());
   }
 
-  /** A POST of JSON. */
+  /** Sends a POST request with a JSON body. */
   async post(path: string, body: unknown): Promise<Response> {
     const headers = { "Content-Type": "application/json" };
     return this.send(path, { method: "POST", headers, body: JSON.stringify(body) });
   }
 
-  /** A POST of JSON that is answered by JSON. */
+  /** Sends a POST request whose body and response are JSON. */
   async ask<T>(path: string, body: unknown): Promise<T> {
     const response = await this.post(path, body);
     return (await received(() => response.json())) as T;
   }
 
-  /** A GET whose response is read as it arrives. */
+  /** Sends a GET request whose response is read as it arrives. */
   async stream(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
     const response = await this.send(path, { signal });
     if (response.body === null) throw new Unreachable("the response has no body");
@@ -105,12 +105,12 @@ export class Client {
   private readClock(response: Response): void {
     const date = Date.parse(response.headers.get("Date") ?? "");
     const aheadMs = date - Date.now();
-    // A response tells full seconds, so small differences say nothing.
+    // The header has whole seconds, so small differences mean nothing.
     if (!Number.isNaN(date) && Math.abs(aheadMs - this.aheadMs) > 2_000) this.aheadMs = aheadMs;
   }
 }
 
-/** What fails while something is received is one thing, whatever browsers call it. */
+/** Converts all errors while receiving into one, whatever browsers call them. */
 async function received<T>(receive: () => Promise<T>): Promise<T> {
   try {
     return await receive();

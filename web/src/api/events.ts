@@ -1,4 +1,4 @@
-// The stream of events: server-sent ones, read by `fetch`, which can send a token, as a browser's EventSource and WebSocket cannot.
+// The stream of server-sent events, read by `fetch`, which can send a token, unlike a browser's EventSource and WebSocket.
 
 import type { Client } from "./client";
 import { Unreachable } from "./client";
@@ -10,7 +10,7 @@ export interface EventPort {
   name: string;
 }
 
-/** What an event tells: which of these depends on its kind. */
+/** The data of an event; its kind determines which fields are present. */
 export interface EventData {
   dpid?: string | null;
   port_no?: string;
@@ -34,10 +34,10 @@ export interface Happened {
   data: EventData;
 }
 
-/** The interface sends a comment every 15 s if nothing happens; after this time without one it is gone. */
+/** The interface sends a comment every 15 s without events; after this time without one, the connection is lost. */
 const SILENCE_MS = 40_000;
 
-/** Follows the events until the stream ends, which is always an error. `opened` is called when it has begun. */
+/** Follows the events until the stream ends, which is always an error. Calls `opened` once the stream has started. */
 export async function follow(
   client: Client,
   signal: AbortSignal,
@@ -75,7 +75,7 @@ async function read(reader: ReadableStreamDefaultReader<string>) {
   }
 }
 
-/** An event of its lines; `null` for a comment, and for what is no event of ours. */
+/** Parses the lines of an event; returns `null` for a comment or an unknown event. */
 export function parse(part: string): Happened | null {
   let kind = "";
   let data = "";

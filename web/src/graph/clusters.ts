@@ -1,10 +1,10 @@
-// Large networks in parts: switches that are near each other are drawn as one, until the reader opens them.
+// Large networks in parts: nearby switches are drawn as one node, until the user opens them.
 //
-// Of the switches of a connected part, some that lie far from each other become centres, and every switch belongs to the centre that is
-// the fewest hops away. As with positions, what is known stays: a link that goes changes no cluster, and a new switch goes where most of
-// its neighbours are.
+// In each connected part, some switches that are far from each other become centres, and every switch belongs to the
+// nearest centre, in hops. Like positions, clusters are stable: a lost link changes no cluster, and a new switch joins the
+// cluster of most of its neighbours.
 
-/** Smaller networks are drawn whole. */
+/** Smaller networks are drawn without clusters. */
 export const CLUSTERED_FROM = 200;
 
 type Neighbours = ReadonlyMap<string, ReadonlySet<string>>;
@@ -14,25 +14,25 @@ export class Clusters {
   private centres = new Map<string, string>();
   private opened = new Set<string>();
 
-  /** Has every switch belong to a cluster. */
+  /** Assigns every switch to a cluster. */
   update(nodes: readonly string[], edges: readonly (readonly [string, string])[]): void {
     const kept = nodes.filter((node) => this.centres.has(node));
     const isTooFine = new Set(this.centres.values()).size > 3 * clustersFor(nodes.length);
     const isKnown = kept.length === nodes.length && kept.length === this.centres.size;
     if (isKnown && !isTooFine) return;
     const neighbours = neighboursOf(nodes, edges);
-    // With many new switches the network is another, and with many clusters its links were not known.
+    // With many new switches the network has changed; with too many clusters, they were made before its links were known.
     if (isTooFine || kept.length < nodes.length / 2) this.centres = assignAll(nodes, neighbours);
     else this.centres = joined(nodes, neighbours, this.centres);
   }
 
-  /** The cluster that a switch is drawn in; `null` for a switch that is drawn by itself. */
+  /** Returns the cluster that contains a switch; `null` for a switch that is drawn individually. */
   of(node: string): string | null {
     const centre = this.centres.get(node);
     return centre === undefined || this.opened.has(centre) ? null : centre;
   }
 
-  /** Draws the switches of a cluster, given by any of them; returns whether they were not drawn before. */
+  /** Opens the cluster of a switch, so that its switches are drawn; returns whether it was closed. */
   open(node: string): boolean {
     const centre = this.centres.get(node);
     if (centre === undefined || this.opened.has(centre)) return false;
@@ -60,7 +60,7 @@ function neighboursOf(nodes: readonly string[], edges: readonly (readonly [strin
   return neighbours;
 }
 
-/** About as many clusters as a cluster has switches. */
+/** Returns a number of clusters that is about the number of switches in each. */
 function clustersFor(switches: number): number {
   return Math.ceil(Math.sqrt(switches));
 }
@@ -73,14 +73,14 @@ function assignAll(nodes: readonly string[], neighbours: Neighbours): Map<string
     if (farthest === null) break;
     spreadFrom(farthest, neighbours, hops, centres);
   }
-  // More separate parts than clusters: each is its own.
+  // If there are more connected parts than clusters, each part is a cluster.
   for (const node of nodes) {
     if (!hops.has(node)) spreadFrom(node, neighbours, hops, centres);
   }
   return centres;
 }
 
-/** The first of those that are the most hops from a centre; what no centre reaches comes first. */
+/** Returns the first of the nodes farthest from all centres, in hops; nodes that no centre reaches come first. */
 function farthestOf(nodes: readonly string[], hops: ReadonlyMap<string, number>): string | null {
   let [farthest, most] = [null as string | null, 0];
   for (const node of nodes) {
@@ -90,7 +90,7 @@ function farthestOf(nodes: readonly string[], hops: ReadonlyMap<string, number>)
   return farthest;
 }
 
-/** Makes a switch a centre: those that are nearer to it than to theirs join it. */
+/** Makes a switch a centre: switches that are nearer to it than to their own centre join it. */
 function spreadFrom(
   centre: string,
   neighbours: Neighbours,
@@ -111,7 +111,7 @@ function spreadFrom(
   }
 }
 
-/** The clusters of the switches that are left, which the new ones join. */
+/** Keeps the clusters of the remaining switches, and lets new switches join them. */
 function joined(nodes: readonly string[], neighbours: Neighbours, before: ReadonlyMap<string, string>): Map<string, string> {
   const centres = new Map<string, string>();
   for (const node of nodes) {
@@ -122,7 +122,7 @@ function joined(nodes: readonly string[], neighbours: Neighbours, before: Readon
   while (left.length > 0) {
     const found = left.map((node) => [node, mostFrequent(neighbours.get(node) ?? new Set(), centres)] as const);
     const [first] = left;
-    // What has no neighbour with a cluster begins one.
+    // If no remaining switch has a neighbour in a cluster, one starts a new cluster.
     const isAlone = found.every(([, centre]) => centre === null);
     for (const [node, centre] of found) {
       if (centre !== null) centres.set(node, centre);

@@ -1,4 +1,4 @@
-// The elements of the picture, made of the network as it is now.
+// The elements of the picture, made from the current network.
 
 import type { ElementDefinition } from "cytoscape";
 import { type KnownHost, type KnownLink, type KnownSwitch, Network, switchOf } from "../model/network";
@@ -7,16 +7,16 @@ import type { Clusters } from "./clusters";
 import { type Point, mean } from "./layout";
 import { levelOf } from "./loads";
 
-/** Beyond this number of hosts, switches show how many they have instead. */
+/** With more hosts, switches show their number of hosts instead. */
 const MOST_HOSTS = 150;
 
 export interface Shown {
-  /** What the search found; `null` without a search. */
+  /** The results of the search; `null` without a search. */
   matching: ReadonlySet<string> | null;
   showsHosts: boolean;
   /** Whether a large network is drawn in clusters. */
   clusters: boolean;
-  /** The switches of a path, and its links. */
+  /** The switches and links of a path. */
   path: ReadonlySet<string>;
 }
 
@@ -36,7 +36,7 @@ export class Drawing {
     this.hostsAt = countHosts(network.hosts);
   }
 
-  /** All elements by their ids: nodes come before the links that they are the ends of. */
+  /** Returns all elements by their ids; nodes come before the links between them. */
   elements(): Elements {
     const elements: Elements = new Map();
     this.addSwitches(elements);
@@ -81,7 +81,7 @@ export class Drawing {
     return this.clusters?.of(id) ?? null;
   }
 
-  /** The node that a switch is, or is in. */
+  /** Returns the node of a switch, or of its cluster. */
   private nodeOf(id: string): string {
     const cluster = this.clusterOf(id);
     return cluster === null ? `s:${id}` : `c:${cluster}`;
@@ -104,13 +104,13 @@ export class Drawing {
     return {
       group: "nodes",
       data: { id: `s:${known.id}`, label },
-      // Cytoscape.js moves this object when the switch is dragged: not the one that is kept.
+      // Copied, since Cytoscape.js changes the object when the switch is dragged.
       position: { ...(this.placed.get(known.id) ?? { x: 0, y: 0 }) },
       classes: `switch ${known.role} ${classes}`,
     };
   }
 
-  /** Switches that are drawn as one: the name of one of them, the number of others, and what is wrong with any of them. */
+  /** Returns the node of a cluster: the name of one switch, the number of other switches, and the problems of all. */
   private clusterElement(cluster: string, switches: readonly KnownSwitch[]): ElementDefinition {
     const gone = switches.filter((known) => known.goneMs !== null).length;
     const portsDown = switches.reduce((sum, known) => sum + known.portsDown, 0);
@@ -147,7 +147,7 @@ export class Drawing {
     };
   }
 
-  /** The links between two clusters, or between a cluster and a switch: the fullest tells the load. */
+  /** Returns the link between two clusters, or between a cluster and a switch, with the load of its fullest link. */
   private bundleElement(ends: string, links: readonly KnownLink[]): ElementDefinition {
     const [source = "", target = ""] = ends.split("|");
     const up = links.filter((link) => link.goneMs === null);
@@ -165,7 +165,7 @@ export class Drawing {
     };
   }
 
-  /** The class of the fullest of links. */
+  /** Returns the class of the fullest of these links. */
   private levelOf(links: readonly KnownLink[]): string {
     return `load-${Math.max(0, ...links.map((link) => levelOf(this.network.loadOf(link))))}`;
   }
@@ -187,7 +187,7 @@ function classesOf(classes: Record<string, boolean>): string {
     .join(" ");
 }
 
-/** A name, and beside it how many switches are gone, how many ports are down, and how many hosts there are: `s1 ✕ ↓2 (5)`. */
+/** Returns a name, followed by the numbers of lost switches, of ports that are down, and of hosts: `s1 ✕ ↓2 (5)`. */
 function labelOf(name: string, gone: number, portsDown: number, hosts: number): string {
   const notes = [gone === 0 ? "" : gone === 1 ? "✕" : `✕${gone}`, portsDown === 0 ? "" : `↓${portsDown}`, hosts === 0 ? "" : `(${hosts})`];
   return [name, ...notes].filter((part) => part !== "").join(" ");
@@ -217,7 +217,7 @@ function countHosts(hosts: ReadonlyMap<string, KnownHost>): Map<string, number> 
   return counts;
 }
 
-/** The switches of a link. */
+/** Returns the switches of a link. */
 export function endsOf(link: KnownLink): [string, string] {
   return [switchOf(link.a), switchOf(link.b)];
 }

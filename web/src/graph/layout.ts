@@ -1,8 +1,8 @@
-// Positions for the switches of a network: the same for the same network, and kept when it changes.
+// Positions for the switches of a network: equal for equal networks, and stable when the network changes.
 //
-// Distances in hops to a few pivots, brought into the plane (pivot MDS: Brandes and Pich, 2006), give the shape; some rounds of springs
-// then spread what lies on each other. Both take well under a second for a thousand switches. New switches go beside their neighbours,
-// and nobody else moves.
+// Distances in hops to a few pivots, projected onto the plane (pivot MDS: Brandes and Pich, 2006), give the shape; some rounds
+// of springs then separate overlapping nodes. Both take well under a second for a thousand switches. New switches are placed
+// beside their neighbours, and no other switch moves.
 
 export interface Point {
   x: number;
@@ -13,7 +13,7 @@ export interface Point {
 const LENGTH = 120;
 const PIVOTS = 32;
 
-/** Positions of `nodes`, of which some may be known already. */
+/** Returns positions of `nodes`, some of which may be known. */
 export function place(
   nodes: readonly string[],
   edges: readonly (readonly [string, string])[],
@@ -25,7 +25,7 @@ export function place(
     if (point !== undefined) positions.set(node, point);
   }
   const neighbours = neighboursOf(nodes, edges);
-  // With many new ones, the picture is another.
+  // With many new nodes, place all of them again.
   if (positions.size < nodes.length / 2) return placeAll(nodes, neighbours);
   placeBeside(nodes, neighbours, positions);
   return positions;
@@ -41,7 +41,7 @@ function neighboursOf(nodes: readonly string[], edges: readonly (readonly [strin
   return neighbours;
 }
 
-/** Places what has no position yet, beginning with what has neighbours with one. */
+/** Places nodes without a position, first those with a placed neighbour. */
 function placeBeside(nodes: readonly string[], neighbours: Map<string, string[]>, positions: Map<string, Point>): void {
   let left = nodes.filter((node) => !positions.has(node));
   while (left.length > 0) {
@@ -56,7 +56,7 @@ function placeBeside(nodes: readonly string[], neighbours: Map<string, string[]>
   }
 }
 
-/** A number from 0 to 1 that is always the same for a name. */
+/** Returns a number from 0 to 1 that depends only on a name. */
 export function drawn(name: string): number {
   let hash = 2166136261;
   for (let place = 0; place < name.length; place += 1) {
@@ -65,7 +65,7 @@ export function drawn(name: string): number {
   return ((hash ^ (hash >>> 15)) >>> 0) / 2 ** 32;
 }
 
-/** The middle of points; `null` of none. */
+/** Returns the mean of points; `null` if there are none. */
 export function mean(points: readonly Point[]): Point | null {
   if (points.length === 0) return null;
   const sum = points.reduce((sum, { x, y }) => ({ x: sum.x + x, y: sum.y + y }), { x: 0, y: 0 });
@@ -78,7 +78,7 @@ function below(positions: ReadonlyMap<string, Point>): Point {
   return { x: Math.min(...points.map(({ x }) => x)), y: Math.max(...points.map(({ y }) => y)) + 2 * LENGTH };
 }
 
-/** Places each connected part by itself, and the parts in rows. */
+/** Places each connected part separately, and the parts in rows. */
 function placeAll(nodes: readonly string[], neighbours: Map<string, string[]>): Map<string, Point> {
   const parts = partsOf(nodes, neighbours).map((part) => placePart(part, neighbours));
   parts.sort((a, b) => b.length - a.length);
@@ -119,7 +119,7 @@ function partsOf(nodes: readonly string[], neighbours: Map<string, string[]>): s
   return parts;
 }
 
-/** A connected part, from (0, 0) on. */
+/** Places a connected part, starting at (0, 0). */
 function placePart(part: readonly string[], neighbours: Map<string, string[]>): Part {
   const places = new Map(part.map((node, place) => [node, place]));
   const adjacent = part.map((node) => {
@@ -129,7 +129,7 @@ function placePart(part: readonly string[], neighbours: Map<string, string[]>): 
   const points = scaledToLinks(shape(adjacent), adjacent);
   part.forEach((node, place) => {
     const point = points[place];
-    // What the distances cannot tell apart must not lie on one spot.
+    // Nodes with equal distances must not have equal positions.
     if (point !== undefined) {
       point.x += (drawn(node) - 0.5) * LENGTH * 0.2;
       point.y += (drawn(`${node}y`) - 0.5) * LENGTH * 0.2;
@@ -143,7 +143,7 @@ function placePart(part: readonly string[], neighbours: Map<string, string[]>): 
   });
 }
 
-/** Pivot MDS: two coordinates for each node. */
+/** Computes two coordinates for each node by pivot MDS. */
 function shape(adjacent: readonly number[][]): Point[] {
   const columns = distancesToPivots(adjacent).map((distances) => distances.map((distance) => distance ** 2));
   centre(columns);
@@ -179,7 +179,7 @@ function hops(adjacent: readonly number[][], from: number): number[] {
   return distances;
 }
 
-/** Has rows and columns sum to nothing, and turns distances into likeness. */
+/** Converts distances to similarities, and makes the sum of each row and column 0. */
 function centre(columns: number[][]): void {
   const rows = columns[0]?.length ?? 0;
   const rowMeans = Array.from({ length: rows }, (_, row) => average(columns.map((column) => column[row] ?? 0)));
@@ -198,7 +198,7 @@ function project(columns: readonly number[][], axis: readonly number[], node: nu
   return columns.reduce((sum, column, place) => sum + (column[node] ?? 0) * (axis[place] ?? 0), 0);
 }
 
-/** The direction in which the columns differ most, at a right angle to another. */
+/** Returns the direction of the columns' largest variance, perpendicular to `other`, if given. */
 function axis(columns: readonly number[][], other: readonly number[] | null): number[] {
   const nodes = columns[0]?.length ?? 0;
   let direction = columns.map((_, place) => drawn(`axis ${place}`) - 0.5);
@@ -217,7 +217,7 @@ function normal(direction: readonly number[], other: readonly number[] | null): 
   return upright.map((value) => (length > 1e-9 ? value / length : 0));
 }
 
-/** Has links be of the right length on average. */
+/** Scales points so that links have the right length on average. */
 function scaledToLinks(points: Point[], adjacent: readonly number[][]): Point[] {
   let [sum, count] = [0, 0];
   adjacent.forEach((others, node) => {
@@ -234,7 +234,7 @@ function distance(a: Point | undefined, b: Point | undefined): number {
   return a === undefined || b === undefined ? 0 : Math.hypot(a.x - b.x, a.y - b.y);
 }
 
-/** Springs along links, and nodes that push those away that are near. */
+/** Applies springs along links, and repulsion between close nodes. */
 function spread(points: Point[], adjacent: readonly number[][]): void {
   const rounds = points.length > 400 ? 40 : 200;
   for (let round = 0; round < rounds; round += 1) {
@@ -253,7 +253,7 @@ function spread(points: Point[], adjacent: readonly number[][]): void {
   }
 }
 
-/** How far nodes push. */
+/** The range of nodes' repulsion. */
 const REACH = 2 * LENGTH;
 
 function pushAway(points: readonly Point[], forces: Point[]): void {
@@ -301,7 +301,7 @@ function pull(points: readonly Point[], adjacent: readonly number[][], forces: P
   });
 }
 
-/** Where a switch's hosts are around it: on the side away from the others, or all around where there are many. */
+/** Returns the positions of a switch's hosts: on the side away from its neighbours, or all around for many hosts. */
 export function around(centre: Point, others: readonly Point[], count: number): Point[] {
   const middle = mean(others) ?? { x: centre.x, y: centre.y - 1 };
   const outwards = Math.atan2(centre.y - middle.y || 1e-3, centre.x - middle.x);

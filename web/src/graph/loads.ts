@@ -1,7 +1,7 @@
-// Colours and widths of links by load: Okabe and Ito's colours, which all people can tell apart; widths say it, too.
+// Colours and widths of links by load: Okabe and Ito's colours, which colour-blind people can distinguish; widths show it, too.
 
 export interface Level {
-  /** Up to this share of a link's capacity. */
+  /** The upper limit, as a share of a link's capacity. */
   below: number;
   name: string;
   /** The name of a colour in style.css. */
@@ -17,7 +17,7 @@ export const LEVELS: readonly Level[] = [
   { below: Infinity, name: "80 % and more", colour: "--load-4", width: 8.5 },
 ];
 
-/** The level of a load; that of a link whose capacity is not known goes by that of 1 Gbit/s. */
+/** Returns the level of a load; for a link of unknown capacity, 1 Gbit/s is assumed. */
 export function levelOf(load: { bps: number; share: number | null } | null): number {
   if (load === null) return 0;
   const share = load.share ?? load.bps / 1e9;

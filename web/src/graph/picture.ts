@@ -1,7 +1,7 @@
-// The network as a picture: Cytoscape.js draws it on a canvas.
+// The picture of the network, which Cytoscape.js draws on a canvas.
 //
-// Only what has changed is changed. A switch keeps its place as long as the page knows it, also while it is gone; what is new is put
-// beside its neighbours. A cluster is drawn amid its switches' places.
+// Only changes are applied. A switch keeps its position as long as the page knows it, even while it is gone; new switches are
+// placed beside their neighbours. A cluster is drawn at the centre of its switches' positions.
 
 import cytoscape, { type Core, type ElementDefinition, type EventObject } from "cytoscape";
 import { type Network, switchOf } from "../model/network";
@@ -22,14 +22,14 @@ export class Picture {
   private readonly observer: ResizeObserver;
   private readonly scheme = matchMedia("(prefers-color-scheme: dark)");
   private readonly restyle = () => void this.cy.style(styleOf(this.container)).update();
-  /** Whether the reader has moved the picture: then it stays as it is. */
+  /** Whether the user has moved the picture: then it is no longer fitted automatically. */
   private isMoved = false;
 
   constructor(
     private readonly container: HTMLElement,
     private readonly network: Network,
     private readonly selection: Selection,
-    /** Called when the reader has opened a cluster. */
+    /** Called when the user has opened a cluster. */
     private readonly whenOpened: () => void,
   ) {
     forbidInlineStyle();
@@ -81,7 +81,7 @@ export class Picture {
     this.cy.panBy({ x, y });
   }
 
-  /** Moves the switch that is picked; returns whether one is. */
+  /** Moves the selected switch; returns whether there is one. */
   moveSwitch(x: number, y: number): boolean {
     const { picked } = this.selection;
     const node = picked?.kind === "switch" ? this.cy.getElementById(idOf(picked)) : this.cy.collection();
@@ -93,7 +93,7 @@ export class Picture {
     return true;
   }
 
-  /** Forgets where things were put. */
+  /** Forgets all positions. */
   rearrange(): void {
     this.positions.forget();
     this.clusters.forget();
@@ -101,7 +101,7 @@ export class Picture {
     this.isMoved = false;
   }
 
-  /** Brings what is picked into view, if it is not. */
+  /** Moves the selection into view, if it is outside. */
   reveal(picked: Picked): void {
     if (picked === null) return;
     const found = this.cy.getElementById(idOf(picked));
@@ -117,17 +117,17 @@ export class Picture {
     return this.network.switches.size >= CLUSTERED_FROM;
   }
 
-  /** Draws every switch of the clusters of these; returns whether any of them was not drawn before. */
+  /** Opens the clusters of these switches; returns whether any of them was closed. */
   open(switches: Iterable<string>): boolean {
     return [...switches].map((id) => this.clusters.open(id)).some((isNew) => isNew);
   }
 
-  /** Draws all clusters as such again. */
+  /** Closes all clusters. */
   closeClusters(): void {
     this.clusters.closeAll();
   }
 
-  /** Shows the network as it is now. */
+  /** Shows the current network. */
   update(shown: Shown): void {
     const { switches, links } = this.network;
     const isNew = this.cy.nodes().empty();
@@ -144,7 +144,7 @@ export class Picture {
     if (isNew || (!this.isMoved && this.cy.nodes().length !== before)) this.fit();
   }
 
-  /** Adds, changes and removes elements until they are the wanted ones. */
+  /** Adds, changes and removes elements until they are equal to `wanted`. */
   private apply(wanted: ReadonlyMap<string, ElementDefinition>): void {
     this.cy.elements().forEach((element) => {
       if (!wanted.has(element.id())) element.remove();
@@ -172,7 +172,7 @@ export class Picture {
     new Set([...this.network.hosts.values()].map((host) => switchOf(host.port))).forEach((id) => this.placeHosts(id));
   }
 
-  /** Hosts are on the side of their switch that is away from its neighbours: those of the neighbours move, too. */
+  /** Places hosts on the side of their switch away from its neighbours, so the neighbours' hosts move, too. */
   private placeHostsNear(id: string): void {
     const neighbours = this.cy.getElementById(`s:${id}`).neighborhood("node.switch");
     [id, ...neighbours.map((node) => node.id().slice(2))].forEach((id) => this.placeHosts(id));
@@ -204,7 +204,7 @@ export class Picture {
     if (!this.isMoved) this.fit();
   }
 
-  /** Marks what is picked. */
+  /** Marks the selection. */
   mark(): void {
     const picked = this.selection.picked;
     const id = picked === null ? "" : idOf(picked);
@@ -224,12 +224,12 @@ export class Picture {
     if (id.startsWith("c:") && this.clusters.open(key)) this.whenOpened();
   }
 
-  /** What there is to see, for tests: places by element. */
+  /** Positions by element, for tests. */
   get places(): Record<string, Point> {
     return Object.fromEntries(this.cy.nodes().map((node) => [node.id(), { ...node.position() }]));
   }
 
-  /** What nodes are called, for tests. */
+  /** The nodes' labels, for tests. */
   get labels(): Record<string, string> {
     return Object.fromEntries(this.cy.nodes().map((node) => [node.id(), String(node.data("label"))]));
   }
@@ -239,19 +239,19 @@ export class Picture {
     return this.cy.elements().map((element) => element.id());
   }
 
-  /** How an element is drawn, for tests. */
+  /** Returns how an element is drawn, for tests. */
   look(id: string): { classes: string[] } & Record<(typeof LOOKS)[number], string> {
     const element = this.cy.getElementById(id);
     const looks = Object.fromEntries(LOOKS.map((name) => [name, String(element.style(name))]));
     return { classes: element.classes(), ...(looks as Record<(typeof LOOKS)[number], string>) };
   }
 
-  /** What part of the network is seen, for tests. */
+  /** The visible part of the network, for tests. */
   get viewport(): { zoom: number; pan: Point } {
     return { zoom: this.cy.zoom(), pan: { ...this.cy.pan() } };
   }
 
-  /** Where a node is on the canvas, for tests. */
+  /** Returns the position of a node on the canvas, for tests. */
   rendered(id: string): Point {
     return { ...this.cy.getElementById(id).renderedPosition() };
   }
@@ -266,7 +266,7 @@ function idOf(picked: NonNullable<Picked>): string {
   return `${letters[picked.kind]}:${picked.key}`;
 }
 
-/** Cytoscape adds a style element unless there is one of this name; the Content-Security-Policy refuses it, and style.css has the rule. */
+/** Prevents Cytoscape from adding a style element, which the Content-Security-Policy refuses; style.css has the rule. */
 function forbidInlineStyle(): void {
   const id = "__________cytoscape_stylesheet";
   if (document.getElementById(id) !== null) return;

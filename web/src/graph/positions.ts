@@ -1,10 +1,10 @@
-// Where switches were put: kept by the browser, so that a network looks the same tomorrow.
+// The switches' positions, stored by the browser, so that a network looks the same the next time.
 
 import type { Point } from "./layout";
 
 const KEY = "urtica.positions";
 
-/** Switches that were seen last are kept. */
+/** The number of stored switches: those seen last. */
 const KEPT = 5_000;
 
 export class Positions {

@@ -1,9 +1,9 @@
-// How the picture looks, in the colours of style.css.
+// The picture's style, in the colours of style.css.
 
 import type { NodeSingular, StylesheetJson } from "cytoscape";
 import { LEVELS } from "./loads";
 
-/** The style for the colours of now: they change with the system's setting. */
+/** Returns the style in the current colours, which change with the system's setting. */
 export function styleOf(container: Element): StylesheetJson {
   const computed = getComputedStyle(container);
   const colour = (name: string) => computed.getPropertyValue(name).trim();
@@ -72,7 +72,7 @@ export function styleOf(container: Element): StylesheetJson {
     { selector: "edge.attached", style: { width: 1, "line-color": colour("--line") } },
     ...LEVELS.flatMap((level, place) => [
       { selector: `edge.load-${place}`, style: { width: level.width, "line-color": colour(level.colour) } },
-      // As the clusters at their ends, they are seen from afar.
+      // Wider, since clusters are viewed at a smaller scale.
       { selector: `edge.bundle.load-${place}`, style: { width: 3 * level.width } },
     ]),
     {
@@ -99,7 +99,7 @@ export function styleOf(container: Element): StylesheetJson {
   ];
 }
 
-/** How much larger than a switch a cluster is drawn: its switches' places take so much more of the picture. */
+/** Returns the factor by which a cluster is larger than a switch: its switches' positions take that much more space. */
 function scaleOf(cluster: NodeSingular): number {
   return Math.sqrt(Number(cluster.data("members")));
 }

@@ -1,8 +1,8 @@
-// Keeps the network as the controller has it: follows events, and reads the lists that they have changed.
+// Keeps the network equal to the controller's: follows events, and reads the lists that may have changed.
 //
-// A list is read again, whole, when an event says that it may have changed, so that no order of events can leave a state that is
-// not the controller's. The first event is followed at once; while there are many, a list is read every so often. When the connection
-// fails, what is known is marked as old until everything was read anew.
+// After an event that may change a list, the whole list is read again, so that no order of events can leave a state that
+// differs from the controller's. The list is read at once after the first event, and at intervals while there are many. When
+// the connection fails, the state is marked as outdated until everything has been read again.
 
 import type { Emulated, Host, Link, Switch, SwitchPorts } from "../api/client";
 import { Client, Refused } from "../api/client";
@@ -13,21 +13,21 @@ import { LISTS, type List, Network } from "./network";
 export type Status =
   | { kind: "connecting" }
   | { kind: "live" }
-  /** The connection has failed; `againMs` is when it is tried again, by `performance.now()`. */
+  /** The connection has failed; `againMs` is the time of the next try, by `performance.now()`. */
   | { kind: "lost"; reason: string; sinceMs: number | null; againMs: number }
-  /** The controller wants another token. */
+  /** The controller requires another token. */
   | { kind: "locked"; reason: string };
 
-/** The time between two readings of a list: several times as long as reading takes, within these bounds. */
+/** The interval of reading a list: several times the duration of reading it, within these bounds. */
 const REREAD_MS = { shortest: 250, longest: 2_000, times: 3 };
 
-/** How often the counters of ports are read. */
+/** The interval of reading the ports' counters. */
 const COUNTERS_MS = 2_000;
 
-/** How long to wait before connecting again: doubled with each failure. */
+/** The delay before connecting again, doubled with each failure. */
 const BACK_OFF_MS = { first: 500, longest: 15_000 };
 
-/** A connection that has been well for this long was a success. */
+/** A connection that lasts this long counts as a success. */
 const SETTLED_MS = 5_000;
 
 const READ_BY: Record<List, string> = {
@@ -43,24 +43,24 @@ export class Live {
   status: Status = { kind: "connecting" };
   private watchers = new Set<() => void>();
   private failures = 0;
-  /** When the state was last known to be the controller's. */
+  /** The time at which the state was last known to be current. */
   private liveMs: number | null = null;
   private connection: Connection | null = null;
   private timer = 0;
 
   constructor(readonly client: Client) {}
 
-  /** Whether what is shown is the controller's state of now. */
+  /** Whether the shown state is the controller's current state. */
   get isLive(): boolean {
     return this.status.kind === "live";
   }
 
-  /** Calls something whenever the status changes. */
+  /** Calls `watcher` whenever the status changes. */
   watch(watcher: () => void): void {
     this.watchers.add(watcher);
   }
 
-  /** Connects, and goes on to do so. */
+  /** Connects, and connects again after each failure. */
   connect(): void {
     clearTimeout(this.timer);
     this.connection?.close();
@@ -75,7 +75,7 @@ export class Live {
     });
   }
 
-  /** Another request was refused for want of a token. */
+  /** Handles the refusal of another request; a missing or invalid token ends the connection. */
   refuse(error: unknown): void {
     if (error instanceof Refused && error.status === 401) this.lose(error);
   }
@@ -102,7 +102,7 @@ export class Live {
     }
     const wait = Math.min(BACK_OFF_MS.first * 2 ** this.failures, BACK_OFF_MS.longest);
     this.failures += 1;
-    // Not all pages of a controller that has restarted at one moment.
+    // The random part spreads the reconnections of all pages after a restart of the controller.
     const waitMs = wait * (0.75 + Math.random() / 2);
     this.timer = setTimeout(() => this.connect(), waitMs);
     this.set({ kind: "lost", reason, sinceMs: this.liveMs, againMs: performance.now() + waitMs });
@@ -119,10 +119,10 @@ export class Live {
 class Connection {
   private readonly abort = new AbortController();
   private readonly readers: Record<List, Reader>;
-  /** Apart from the lists: a network that is busy answers late, and nothing else waits for it. */
+  /** Separate from the lists: a busy network answers late, and no list waits for it. */
   readonly emulation = new Reader(() => this.readEmulation(), (error) => this.live.refuse(error));
   private fail: (error: unknown) => void = () => undefined;
-  /** What events have changed before everything was read; `null` afterwards. */
+  /** The lists changed by events before everything has been read; `null` afterwards. */
   private changedEarly: Set<List> | null = new Set();
 
   constructor(private readonly live: Live) {
@@ -156,14 +156,14 @@ class Connection {
     return this.abort.signal.aborted;
   }
 
-  /** Reads everything: only then is what is shown the controller's state. Events that come meanwhile have their lists read again. */
+  /** Reads everything; only then is the state current. Lists changed by events in the meantime are read again. */
   private async begin(): Promise<void> {
     const { client, network } = this.live;
     const programs = client.get<string[]>("api/v1/programs");
     const told = await Promise.all(LISTS.map((list) => client.get<unknown>(READ_BY[list])));
     network.programs = await programs;
     if (this.isClosed) return;
-    // At once: a network of which half is known is drawn at other places.
+    // Set all lists at once: a partly known network would be laid out differently.
     LISTS.forEach((list, place) => this.set(list, told[place]));
     this.changedEarly?.forEach((list) => this.readers[list].want());
     this.changedEarly = null;
@@ -175,7 +175,7 @@ class Connection {
   private async poll(): Promise<void> {
     while (!this.isClosed) {
       await new Promise((resolve) => setTimeout(resolve, COUNTERS_MS));
-      // Nobody looks at a hidden page. Events go on: they are few.
+      // A hidden page needs no counters. Events continue, since they are few.
       if (!document.hidden && !this.isClosed) await this.read("ports");
     }
   }
@@ -202,7 +202,7 @@ class Connection {
   private handle(happened: Happened): void {
     if (this.isClosed) return;
     const { network, log, client } = this.live;
-    // The stream begins with the switches that are up already.
+    // The stream starts with the switches that are already up.
     const id = happened.data.dpid ?? "";
     if (happened.data.programs !== undefined) network.programs = happened.data.programs;
     const isNews = happened.kind !== "switch_up" || this.live.isLive || !network.switches.has(id);
@@ -217,7 +217,7 @@ class Connection {
   }
 }
 
-/** The lists that an event of this kind may have changed. */
+/** Returns the lists that an event of this kind may have changed. */
 function changedBy(kind: string): readonly List[] {
   switch (kind.split("_")[0]) {
     case "switch":
@@ -235,7 +235,7 @@ function changedBy(kind: string): readonly List[] {
   }
 }
 
-/** Reads something when that is wanted: at once, but not all the time. */
+/** Reads something on request: at once, but at limited intervals. */
 class Reader {
   private isWanted = false;
   private isBusy = false;

@@ -1,4 +1,4 @@
-// What ports carry, by what their counters have grown.
+// The loads of ports, computed from their counters.
 
 import type { SwitchPorts } from "../api/client";
 
@@ -9,13 +9,13 @@ export interface Load {
 }
 
 interface Reading {
-  /** When the switch counted, by this page's own clock. */
+  /** The time at which the switch read its counters, by this page's clock. */
   atMs: number;
   received: number;
   sent: number;
 }
 
-/** Readings that are closer together are the same one. */
+/** Readings that are closer together are considered equal. */
 const SAME_MS = 300;
 
 export class Loads {
@@ -36,7 +36,7 @@ export class Loads {
         this.noteOne(key, { atMs, received, sent }, port.speed_bps ?? null, readings, loads);
       }
     }
-    // Ports that have left are forgotten.
+    // Forgets removed ports.
     this.readings = readings;
     this.loads = loads;
   }
@@ -60,11 +60,11 @@ export class Loads {
     if (before === undefined) return;
     const rate = (now: number, then: number) => ((now - then) * 8) / seconds;
     const [receivedBps, sentBps] = [rate(reading.received, before.received), rate(reading.sent, before.sent)];
-    // Counters that have shrunk are those of a switch that began anew.
+    // Counters that have decreased were reset.
     if (receivedBps >= 0 && sentBps >= 0) loads.set(key, { receivedBps, sentBps, speedBps });
   }
 
-  /** What a port carries; `null` where that is not known. */
+  /** Returns the load of a port; `null` if it is not known. */
   of(end: string): Load | null {
     return this.loads.get(end) ?? null;
   }

@@ -1,19 +1,19 @@
-// What has happened, as sentences.
+// The log of events, as sentences.
 
 import type { EventData, EventPort, Happened } from "../api/events";
 import { portOf, switchOf } from "./network";
 
 export interface Entry {
   number: number;
-  /** When, by the server's clock. */
+  /** The time, by the server's clock. */
   timeMs: number;
   kind: string;
   text: string;
-  /** The switches (their ids), and the host (its MAC address), that it is about. */
+  /** The subjects: switches (their ids), and a host (its MAC address). */
   about: string[];
 }
 
-/** How many are kept. */
+/** The maximum number of entries. */
 const KEPT = 2_000;
 
 const ORDINALS = new Intl.PluralRules("en", { type: "ordinal" });
@@ -25,24 +25,24 @@ export class EventLog {
   add(timeMs: number, kind: string, text: string, about: string[] = []): void {
     this.next += 1;
     this.kept.push({ number: this.next, timeMs, kind, text, about });
-    // In larger steps, as removing from the front moves all others.
+    // Removed in larger steps, since removing from the front moves all other entries.
     if (this.kept.length > KEPT + 200) this.kept = this.kept.slice(-KEPT);
   }
 
-  /** Those that are wanted, newest first. */
+  /** Returns the entries that match, newest first. */
   wanted(isWanted: (entry: Entry) => boolean): Entry[] {
     return this.kept.slice(-KEPT).filter(isWanted).reverse();
   }
 }
 
-/** A port's number of its eight hexadecimal digits. */
+/** Converts a port number from eight hexadecimal digits. */
 export function portNumber(hex: string | undefined): string {
   const number = Number.parseInt(hex ?? "", 16);
   if (number === 0xfffffffe) return "LOCAL";
   return Number.isNaN(number) ? "?" : String(number);
 }
 
-/** What an event says, where switches have these names. */
+/** Describes an event, with the switches' labels. */
 export function sentence(happened: Happened, labelOf: (id: string) => string): string {
   const { kind, data } = happened;
   const name = (id: string | null | undefined) => (id === null || id === undefined ? "?" : labelOf(id));
@@ -86,13 +86,13 @@ export function sentence(happened: Happened, labelOf: (id: string) => string): s
   }
 }
 
-/** The switches and the host that an event is about. */
+/** Returns the switches and the host that an event is about. */
 export function subjects(data: EventData): string[] {
   const found = [data.dpid, data.src?.dpid, data.dst?.dpid, data.port?.dpid, data.mac];
   return found.filter((subject) => subject !== undefined && subject !== null);
 }
 
-/** 1st, 2nd, 3rd, 4th, … 11th. */
+/** Formats an ordinal: 1st, 2nd, 3rd, 4th, … 11th. */
 function ordinal(number: number): string {
   const endings: Record<string, string> = { one: "st", two: "nd", few: "rd" };
   return `${number}${endings[ORDINALS.select(number)] ?? "th"}`;

@@ -1,4 +1,4 @@
-// What /metrics has, as far as the page shows it.
+// Parses the samples in /metrics that the page shows.
 
 export interface Sample {
   name: string;
@@ -6,7 +6,7 @@ export interface Sample {
   value: number;
 }
 
-/** The samples of metrics with these names, which begin with `urtica_`, as Prometheus' text format has them. */
+/** Yields the samples of these metrics, whose names start with `urtica_`, from Prometheus's text format. */
 export function* samples(text: string, wanted: ReadonlySet<string>): Generator<Sample> {
   for (const line of text.split("\n")) {
     const [, name = "", labels = "", value = ""] = /^urtica_(\w+)(?:\{(.*)\})? (\S+)/.exec(line) ?? [];
@@ -22,10 +22,10 @@ function parseLabels(text: string): Record<string, string> {
   return labels;
 }
 
-/** A histogram's counts by upper bounds, which are in order. */
+/** A histogram's counts by upper bound, in order. */
 export type Buckets = Map<number, number>;
 
-/** The bound below which this share of what was counted between two readings is; `null` where nothing was. */
+/** Returns the upper bound of this share of the values counted between two readings; `null` if there are none. */
 export function quantile(before: Buckets | undefined, now: Buckets, share: number): number | null {
   const grown = [...now].map(([bound, count]) => [bound, count - (before?.get(bound) ?? 0)] as const);
   grown.sort(([a], [b]) => a - b);
@@ -33,6 +33,6 @@ export function quantile(before: Buckets | undefined, now: Buckets, share: numbe
   if (total <= 0) return null;
   const reached = grown.findIndex(([, count]) => count >= share * total);
   const [bound = Infinity] = grown[reached] ?? [];
-  // Beyond the last bound, only that is known.
+  // Beyond the last bound, only the bound itself is known.
   return Number.isFinite(bound) ? bound : (grown.at(-2)?.[0] ?? null);
 }

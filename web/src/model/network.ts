@@ -1,17 +1,17 @@
-// The network as the interface last told it, and what has left it lately.
+// The network as last read from the interface, and the switches and links that have recently gone.
 
 import type { Emulated, Host, Link, Switch, SwitchPorts } from "../api/client";
 import { Loads } from "./loads";
 
-/** How long a switch or a link that has left is shown as gone. */
+/** The time for which a lost switch or link is shown as gone. */
 const REMEMBERED_MS = 10 * 60_000;
 
 export interface KnownSwitch extends Switch {
-  /** What people call it. */
+  /** Its name for people. */
   label: string;
-  /** How many of its ports are down. */
+  /** The number of its ports that are down. */
   portsDown: number;
-  /** When it left, by `performance.now()`; `null` while it is connected. */
+  /** The time of its disconnection, by `performance.now()`; `null` while it is connected. */
   goneMs: number | null;
 }
 
@@ -26,16 +26,16 @@ export interface KnownLink {
 
 export type KnownHost = Host & { key: string };
 
-/** Which lists an event may have changed. */
+/** A list that an event may change. */
 export type List = "switches" | "links" | "hosts" | "ports";
 export const LISTS: readonly List[] = ["ports", "switches", "links", "hosts"];
 
-/** The switch of an end (`0000000000000001:3`). */
+/** Returns the switch of an end (`0000000000000001:3`). */
 export function switchOf(end: string): string {
   return end.slice(0, end.lastIndexOf(":"));
 }
 
-/** The port of an end. */
+/** Returns the port of an end. */
 export function portOf(end: string): string {
   return end.slice(end.lastIndexOf(":") + 1);
 }
@@ -46,12 +46,12 @@ export class Network {
   hosts = new Map<string, KnownHost>();
   ports = new Map<string, SwitchPorts>();
   programs: string[] = [];
-  /** The parts of the network, if the controller's program emulates it: its lists are empty otherwise. */
+  /** The parts of the network, if the controller's program emulates it; otherwise the lists are empty. */
   emulated: Emulated = { switches: [], hosts: [], links: [] };
   readonly loads = new Loads();
   private watchers = new Set<() => void>();
 
-  /** Calls something whenever anything has changed. */
+  /** Calls `watcher` after every change. */
   watch(watcher: () => void): () => void {
     this.watchers.add(watcher);
     return () => this.watchers.delete(watcher);
@@ -84,7 +84,7 @@ export class Network {
     }
     const used = new Set([...links.values()].flatMap(({ a, b }) => [a, b]));
     for (const [key, known] of this.links) {
-      // A port that has another link now was replugged.
+      // A port with another link now was replugged.
       const isReplaced = used.has(known.a) || used.has(known.b);
       if (!links.has(key) && !isReplaced) links.set(key, { ...known, goneMs: known.goneMs ?? now });
     }
@@ -119,7 +119,7 @@ export class Network {
     this.changed();
   }
 
-  /** Forgets what left long ago. Counters have this called, too: on a quiet network no other list is read. */
+  /** Forgets what has been gone for long. Also called with counters, since no other list is read on a quiet network. */
   private forgetGone(): void {
     const oldest = performance.now() - REMEMBERED_MS;
     for (const known of [this.switches, this.links]) {
@@ -129,7 +129,7 @@ export class Network {
     }
   }
 
-  /** What a switch is called: as its local port is, as its other ports are (`s1-eth2`), or by its id. */
+  /** Returns a switch's label: the name of its local port, the common part of its other ports' names (`s1-eth2`), or its id. */
   private labelOf(row: Switch): string {
     if (row.name !== null && row.name !== undefined && row.name !== "") return row.name;
     const ports = this.ports.get(row.id)?.ports ?? [];
@@ -144,7 +144,7 @@ export class Network {
     return ports.filter((port) => !port.up && /^\d+$/.test(port.port)).length;
   }
 
-  /** The share of its capacity that a link carries, in its fuller direction; `null` where that is not known. */
+  /** Returns the load of a link in its fuller direction, in bit/s and as a share of its capacity, if these are known. */
   loadOf(link: KnownLink): { bps: number; share: number | null } | null {
     const ends = [link.a, link.b].map((end) => this.loads.of(end));
     const known = ends.filter((end) => end !== null);
@@ -154,7 +154,7 @@ export class Network {
     return { bps, share: speeds.length === 0 ? null : bps / Math.min(...speeds) };
   }
 
-  /** A host's name for people: its first address. */
+  /** Returns a host's name for people: its first address. */
   static hostName(host: Host): string {
     return host.ipv4[0] ?? host.ipv6[0] ?? host.mac;
   }

@@ -1,14 +1,14 @@
-// The last ten minutes of what the controller counts: read from /metrics while the page is looked at.
+// Rates of the controller's counters in the last ten minutes, read from /metrics while the page is visible.
 
 import type { Live } from "./live";
 import { type Buckets, quantile, samples } from "./metrics";
 
 const EVERY_MS = 2_000;
 
-/** The longest part of the time that reading may take. */
+/** The maximum share of time for reading. */
 const SHARE = 0.1;
 
-/** How many readings are kept: ten minutes of them. */
+/** The number of readings kept, which is ten minutes. */
 const KEPT = 300;
 
 const WANTED = new Set([
@@ -26,7 +26,7 @@ export interface ProgramRate {
   p99Ms: number | null;
 }
 
-/** What was read at one time. */
+/** The values at one time. */
 export interface Point {
   /** Seconds since 1970, by the server's clock. */
   at: number;
@@ -71,7 +71,7 @@ export class Rates {
       this.note(await this.live.client.text("metrics"));
       this.watchers.forEach((watcher) => watcher());
     } catch (error) {
-      // The events tell of a lost connection.
+      // The events report a lost connection.
       this.before = null;
       this.live.refuse(error);
     }
@@ -96,7 +96,7 @@ export class Rates {
   }
 }
 
-/** Buckets of all shards in one. */
+/** Adds a bucket to the sum over all shards. */
 function addBucket(buckets: Map<string, Buckets>, program: string, le: string, value: number): void {
   const bound = le === "+Inf" ? Infinity : Number(le);
   const counts = buckets.get(program) ?? new Map<number, number>();
@@ -106,7 +106,7 @@ function addBucket(buckets: Map<string, Buckets>, program: string, le: string, v
 
 function pointOf(before: Reading, now: Reading, queuedBytes: Map<string, number>, panics: number, at: number): Point {
   const seconds = (now.atMs - before.atMs) / 1000;
-  // A count that has shrunk began anew.
+  // A counter that has decreased was reset.
   const grown = (count: number, then: number | undefined) => Math.max(0, count - (then ?? count)) / seconds;
   const packetIns = new Map([...now.packetIns].map(([id, count]) => [id, grown(count, before.packetIns.get(id))]));
   const programs = [...now.buckets].map(([name, buckets]) => {

@@ -1,4 +1,4 @@
-// What the reader of the page has picked.
+// The user's selection.
 
 import { type Network, switchOf } from "./network";
 
@@ -6,7 +6,7 @@ export type Picked = { kind: "switch" | "link" | "host"; key: string } | null;
 
 export class Selection {
   picked: Picked = null;
-  /** The switches, and the keys of the links, of a path that is shown. */
+  /** The switches, and the keys of the links, of the path shown. */
   path: ReadonlySet<string> = new Set();
   private watchers = new Set<() => void>();
 
@@ -29,7 +29,7 @@ export class Selection {
     return this.picked?.kind === kind && this.picked.key === key;
   }
 
-  /** Whether an event is about it; every event is about nothing. */
+  /** Returns whether an event is about the selection; without a selection, every event is. */
   concerns(about: readonly string[], network: Network): boolean {
     const picked = this.picked;
     if (picked === null) return true;

@@ -1,4 +1,4 @@
-// Changes of a switch: entries, and the controller's role. Each names its effect, and asks, before it is sent.
+// Changes of a switch: entries, and the controller's role. Each names its effect, and asks for confirmation.
 
 import { type FlowChange, Refused, type RoleChange } from "../api/client";
 import { confirmed } from "../confirm";
@@ -60,7 +60,7 @@ export class Changes {
     this.update();
   }
 
-  /** Shows the controls only if the controller would accept what they send. */
+  /** Shows the controls only if the controller would accept their requests. */
   update(): void {
     const { isReadOnly } = this.context.live.client;
     this.controls.hidden = isReadOnly;
@@ -92,7 +92,7 @@ export class Changes {
     await this.send(effect, "Ask", "role", body);
   }
 
-  /** Sends a change if the reader agrees, and shows what comes of it. */
+  /** Sends a change if the user agrees, and shows the result. */
   private async send(effect: string, verb: string, path: string, body: unknown): Promise<void> {
     this.problem.hidden = true;
     setText(this.done, "");
@@ -111,7 +111,7 @@ export class Changes {
   }
 }
 
-/** An entry without its actions. */
+/** Returns an entry without its actions. */
 function matching(flow: string): string {
   return flow.replace(/,?actions=.*$/, "");
 }

@@ -1,4 +1,4 @@
-// What is known of what is picked.
+// The details of the selection.
 
 import { Rows, button, el } from "../dom";
 import { Network, portOf, switchOf } from "../model/network";

@@ -1,4 +1,4 @@
-// An emulated network: what the page can do to it. Each act names its effect, and asks, before it is sent.
+// Actions on an emulated network. Each names its effect, and asks for confirmation.
 
 import type { Emulated, EmulatedLink, PingResults } from "../api/client";
 import { confirmed } from "../confirm";
@@ -8,16 +8,16 @@ import type { Picked } from "../model/selection";
 import { clipped, counted } from "../text";
 import type { Context } from "./view";
 
-/** How much traffic a click starts. */
+/** The amount of traffic that a click starts. */
 const TRAFFIC = { mbit_per_s: 10, seconds: 30 };
 
-/** How many failed pings are named. */
+/** The maximum number of failed pings that are named. */
 const NAMED = 6;
 
-/** Something that can be done: the question names its effect. */
+/** An action; the question names its effect. */
 interface Act {
   key: string;
-  /** What it is done to. */
+  /** The object of the action. */
   name: string;
   title: string;
   verb: string;
@@ -26,7 +26,7 @@ interface Act {
   body: unknown;
 }
 
-/** Cuts or repairs the link, or stops or starts the switch, that is picked. */
+/** Cuts or repairs the selected link, or stops or starts the selected switch. */
 export class EmulationButton {
   readonly element = button("", () => void this.act(), { hidden: true });
   readonly problem = el("p", { class: "problem", role: "alert", hidden: true });
@@ -48,7 +48,7 @@ export class EmulationButton {
   }
 }
 
-/** Pings and traffic between hosts, and what is cut or stopped. */
+/** Pings and traffic between hosts, and the parts that are cut or stopped. */
 export class EmulationPanel {
   readonly element: HTMLElement;
   private readonly from = el("select", { id: "emulated-from" });
@@ -148,7 +148,7 @@ export class EmulationPanel {
   }
 }
 
-/** Does something if the reader agrees, and reads what has come of it. */
+/** Performs an action if the user agrees, and reads the result. */
 async function perform(context: Context, act: Act, problem: HTMLElement): Promise<void> {
   problem.hidden = true;
   if (!(await confirmed(`${act.name}: ${act.effect}`, act.verb))) return;
@@ -166,7 +166,7 @@ function complain({ live }: Context, problem: HTMLElement, error: unknown): void
   problem.hidden = false;
 }
 
-/** What can be done to what is picked; `mac` is a host's. */
+/** Returns the action for the selection, if any; `mac` is a host's. */
 function actOf(emulated: Emulated, picked: Picked, mac: string | undefined): Act | null {
   if (picked?.kind === "switch") {
     const place = emulated.switches.findIndex((known) => known.id === picked.key);
@@ -177,7 +177,7 @@ function actOf(emulated: Emulated, picked: Picked, mac: string | undefined): Act
   return picked === null || place < 0 ? null : linkAct(emulated, place, host === undefined ? "this link" : "its link");
 }
 
-/** What would undo all cuts and stops. */
+/** Returns the actions that undo all cuts and stops. */
 function repairs(emulated: Emulated): Act[] {
   const links = emulated.links.flatMap((link, place) => (link.up ? [] : [linkAct(emulated, place)]));
   const switches = emulated.switches.flatMap((known, place) => (known.running ? [] : [switchAct(emulated, place)]));
@@ -210,13 +210,13 @@ function switchAct(emulated: Emulated, place: number): Act {
   return { ...known, title: "Stop this switch", verb: "Stop", effect };
 }
 
-/** An end in the names of the network: `s1:2`, or `h1`. */
+/** Returns the name of an end in the network: `s1:2`, or `h1`. */
 function endName(emulated: Emulated, end: string): string {
   const owner = emulated.switches.find((known) => known.id === switchOf(end));
   return clipped(owner === undefined ? end : `${owner.name}:${portOf(end)}`, 24);
 }
 
-/** The key that a link between switches has in the picture. */
+/** Returns the key of a link between switches in the picture. */
 function keyOf({ a, b }: EmulatedLink): string {
   return a < b ? `${a}|${b}` : `${b}|${a}`;
 }

@@ -1,4 +1,4 @@
-// The log of events, of all or of what is picked.
+// The log of events: all events, or those about the selection.
 
 import { Rows, button, el, setText } from "../dom";
 import type { Entry } from "../model/log";
@@ -8,7 +8,7 @@ import { clipped, counted, nameOf, setName, timeOfDay } from "../text";
 import { linkName } from "./list";
 import type { Context, View } from "./view";
 
-/** How many are listed; a filter finds the others. */
+/** The maximum number of listed events; a filter finds the others. */
 const LISTED = 300;
 
 const KINDS = ["switch", "port", "link", "host", "role", "program", "refused", "missed"];

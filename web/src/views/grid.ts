@@ -1,4 +1,4 @@
-// A table whose cells show what has changed.
+// A table whose cells show changes.
 
 import { Rows, el, setText } from "../dom";
 
@@ -8,7 +8,7 @@ export interface GridRow {
   isBad?: boolean;
 }
 
-/** A table with a heading. A cell that changes is marked for a moment. */
+/** A table with a heading. Changed cells are marked for a moment. */
 export class Grid {
   readonly element: HTMLElement;
   private readonly title: HTMLElement;

@@ -5,7 +5,7 @@ import { type KnownHost, type KnownLink, type KnownSwitch, Network, portOf, swit
 import { clipped, counted, nameOf, percent, scaled, setName } from "../text";
 import type { Context } from "./view";
 
-/** How many of each kind are listed; the search finds the others. */
+/** The maximum number of listed items of each kind; the search finds the others. */
 const LISTED = 200;
 
 type Item = { kind: "switch" | "link" | "host"; key: string; name: string; note: string; isBad: boolean };
@@ -25,7 +25,7 @@ export class NetworkList {
     this.element = el("div", { class: "lists" }, switches.element, link.element, host.element);
   }
 
-  /** Shows everything, or what a search has found. */
+  /** Shows everything, or the results of a search. */
   show(found: ReadonlySet<string> | null): void {
     const { network } = this.context.live;
     const isFound = (item: Item) => found === null || found.has(item.key);
@@ -40,7 +40,7 @@ export class NetworkList {
     if (hosts.length === 0 && exact !== undefined) this.first = exact;
   }
 
-  /** Picks what the search found first. */
+  /** Selects the first result of the search. */
   pickFirst(): void {
     if (this.first !== null) this.context.selection.pick({ kind: this.first.kind, key: this.first.key });
   }
@@ -48,13 +48,13 @@ export class NetworkList {
 
 const ORDER = new Intl.Collator("en", { numeric: true });
 
-/** The bad ones first, then by name, with numbers in their order where there are not too many for that. */
+/** Sorts items with problems first, then by name; numbers in names are compared as numbers, unless there are too many items. */
 function sorted(items: Item[]): Item[] {
   const compare = items.length > 1_000 ? (a: string, b: string) => Number(a > b) - Number(a < b) : ORDER.compare;
   return items.sort((a, b) => Number(b.isBad) - Number(a.isBad) || compare(a.name, b.name));
 }
 
-/** One kind. */
+/** The list of one kind. */
 class Part {
   readonly element: HTMLElement;
   private readonly title: HTMLElement;
@@ -128,7 +128,7 @@ function hostItem(network: Network, host: KnownHost): Item {
   return { kind: "host", key: host.key, name: Network.hostName(host), note, isBad: false };
 }
 
-/** An end as people call it: s1:3. */
+/** Returns the name of an end: s1:3. */
 export function endName(network: Network, end: string): string {
   const known = network.switches.get(switchOf(end));
   return `${clipped(known?.label ?? switchOf(end), 24)}:${portOf(end)}`;

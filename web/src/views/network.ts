@@ -1,4 +1,4 @@
-// The network: a picture, and beside it the same as a list, for those who read and for those who use the keyboard.
+// The network as a picture, and beside it as a list, for screen readers and for the keyboard.
 
 import { button, el } from "../dom";
 import { LEVELS } from "../graph/loads";
@@ -11,10 +11,10 @@ import { EmulationPanel } from "./emulation";
 import { NetworkList } from "./list";
 import type { Context, View } from "./view";
 
-/** How far an arrow key moves the picture. */
+/** The distance by which an arrow key moves the picture. */
 const STEP = 60;
 
-/** How far one moves a switch. */
+/** The distance by which an arrow key moves a switch. */
 const SWITCH_STEP = 20;
 
 const ARROWS: Record<string, readonly [number, number]> = {
@@ -48,7 +48,7 @@ export function networkView(context: Context): View {
   const list = new NetworkList(context);
   const details = new Details(context);
   const emulation = new EmulationPanel(context);
-  // Cytoscape needs a container that has a size: one in the page.
+  // Cytoscape needs a container with a size, so one in the page.
   let picture: Picture | null = null;
   const noPath = button("Hide the path", () => {
     selection.setPath([]);
@@ -129,7 +129,7 @@ export function networkView(context: Context): View {
   };
 }
 
-/** The switches at which something is. */
+/** Returns the switches at which the selection is. */
 function switchesOf(network: Network, picked: Picked): string[] {
   if (picked === null) return [];
   if (picked.kind === "switch") return [picked.key];
@@ -138,18 +138,18 @@ function switchesOf(network: Network, picked: Picked): string[] {
   return ports.filter((port) => port !== undefined).map(switchOf);
 }
 
-/** Has the canvas know its picture, for tests. */
+/** Stores the picture in the canvas, for tests. */
 function withPicture(canvas: HTMLElement, picture: Picture): Picture {
   Object.assign(canvas, { picture });
   return picture;
 }
 
-/** Does what a key says; returns whether it says anything. */
+/** Performs the action of a key; returns whether it has one. */
 function obey(picture: Picture, { key, shiftKey }: KeyboardEvent): boolean {
   const arrow = ARROWS[key];
   if (arrow !== undefined) {
     const [x, y] = arrow;
-    // The arrows say where to look, so that the picture moves the other way.
+    // The arrows give the direction of view, so the picture moves in the opposite direction.
     if (!shiftKey || !picture.moveSwitch(SWITCH_STEP * x, SWITCH_STEP * y)) picture.pan(-STEP * x, -STEP * y);
     return true;
   }
@@ -162,7 +162,7 @@ function obey(picture: Picture, { key, shiftKey }: KeyboardEvent): boolean {
   return others[key] !== undefined;
 }
 
-/** What a search finds: switches by their ids, links and hosts by their keys, and the switches that these are at; `null` for no search. */
+/** Returns the results of a search: switches by id, links and hosts by key, and their switches; `null` without a search. */
 function find(network: Network, text: string): ReadonlySet<string> | null {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return null;
@@ -185,7 +185,7 @@ function find(network: Network, text: string): ReadonlySet<string> | null {
   return found;
 }
 
-/** The picture in words. */
+/** Describes the picture in words. */
 function summary(network: Network): string {
   const { switches, links, hosts } = network;
   const gone = [...switches.values()].filter((known) => known.goneMs !== null).length;

@@ -1,4 +1,4 @@
-// The path that the controller would choose between two hosts, and the way that a packet takes by the tables of the switches.
+// The path that the controller would choose between two hosts, and the path that a packet takes by the switches' tables.
 
 import type { Hop, Trace, TraceHop } from "../api/client";
 import { button, el, offer, setText } from "../dom";
@@ -40,7 +40,7 @@ export function pathView(context: Context): View {
     if (trace !== null) presentTrace(trace, path ?? []);
   }
 
-  /** What the interface answers, or `null` and its sentence. */
+  /** Returns the interface's answer, or shows its error message and returns `null`. */
   async function told<T>(path: string, note: HTMLElement): Promise<T | null> {
     try {
       return await live.client.get<T>(path);
@@ -101,7 +101,7 @@ export function pathView(context: Context): View {
   return { element, update, close: () => undefined };
 }
 
-/** How the way by the tables compares with the path. */
+/** Compares the path by the tables with the controller's path. */
 function verdict(trace: Trace, path: readonly Hop[]): string {
   if (!trace.delivered) return "By the tables as they are, a packet does not arrive.";
   const way = trace.hops.map((hop) => `${hop.switch}:${hop.in_port}:${hop.outputs.map((output) => output.port).join()}`);

@@ -6,7 +6,7 @@ import { el } from "../dom";
 
 export interface Line {
   name: string;
-  /** A colour of style.css. */
+  /** The name of a colour in style.css. */
   colour: string;
   dash?: number[];
 }
@@ -30,7 +30,7 @@ export class Plot {
     this.scheme.addEventListener("change", this.repaint);
   }
 
-  /** Shows values at times, in seconds since 1970; what is not known is `null`. */
+  /** Shows values at times, in seconds since 1970; unknown values are `null`. */
   show(times: number[], values: (number | null)[][]): void {
     const data: uPlot.AlignedData = [times, ...values];
     this.now.textContent = this.lines

@@ -1,4 +1,4 @@
-// The control programs that run: their rates, their panics, and the controller's settings.
+// The running control programs, with their rates and panics, and the controller's settings.
 
 import type { ControllerState, Panic } from "../api/client";
 import { el, setText } from "../dom";
@@ -6,7 +6,7 @@ import { clipped, counted, passed, scaled } from "../text";
 import { Grid, type GridRow } from "./grid";
 import type { Context, View } from "./view";
 
-/** How often the controller is asked. */
+/** The interval of queries to the controller. */
 const EVERY_MS = 2_000;
 
 export function programsView(context: Context): View {
@@ -37,7 +37,7 @@ export function programsView(context: Context): View {
       try {
         state = await live.client.get<ControllerState>("api/v1/controller");
       } catch (error) {
-        // The events tell of a lost connection.
+        // The events report a lost connection.
         live.refuse(error);
       }
     }
@@ -59,7 +59,7 @@ export function programsView(context: Context): View {
   };
 }
 
-/** The programs that run, and whatever else has taken packet-ins. */
+/** Returns a row for each running program, and for other consumers of packet-ins. */
 function programRows(context: Context, state: ControllerState | null): GridRow[] {
   const { live, rates } = context;
   const timed = new Map((rates.points.at(-1)?.programs ?? []).map((program) => [program.name, program]));

@@ -1,4 +1,4 @@
-// Rates of the last ten minutes: of all switches, or of the one that is picked.
+// Rates of the last ten minutes, of all switches or of the selected one.
 
 import { button, el, setText } from "../dom";
 import { clipped, scaled } from "../text";

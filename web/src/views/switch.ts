@@ -1,4 +1,4 @@
-// A switch: its tables and entries in the words of ovs-ofctl, groups, meters and ports, with counters that move.
+// A switch: its tables and entries in the syntax of ovs-ofctl, groups, meters and ports, with live counters.
 
 import type { FlowEntry, Group, Meter, Table } from "../api/client";
 import { Refused } from "../api/client";
@@ -9,13 +9,13 @@ import { Changes } from "./change";
 import { Grid, type GridRow } from "./grid";
 import type { Context, View } from "./view";
 
-/** How often a switch is asked. */
+/** The interval of queries to a switch. */
 const EVERY_MS = 2_000;
 
-/** How many entries are listed; the filter finds the others. */
+/** The maximum number of listed entries; the filter finds the others. */
 const LISTED = 500;
 
-/** Entries beyond this number are not read all the time. */
+/** With more entries than this, they are not read continuously. */
 const MOST_FOLLOWED = 20_000;
 
 interface Told {
@@ -114,7 +114,7 @@ export function switchView(context: Context, id: string): View {
   };
 }
 
-/** A switch that has no meters says so with an error. */
+/** Returns an empty list for a refusal: a switch without meters answers with an error. */
 function noneIfRefused<T>(error: unknown): T[] {
   if (error instanceof Refused && error.status !== 401) return [];
   throw error;
@@ -125,7 +125,7 @@ function tableRow(table: Table): GridRow {
   return { key: String(number), cells: [String(number), count(entries), count(lookups), count(matched), clipped(form ?? "–", 200)] };
 }
 
-/** An entry as ovs-ofctl writes it. */
+/** Formats an entry like ovs-ofctl. */
 function flowText(entry: FlowEntry): string {
   const match = entry.match === "" ? "" : `,${entry.match}`;
   return `table=${entry.table},priority=${entry.priority}${match} actions=${entry.actions}`;
@@ -155,7 +155,7 @@ function flowRow(entry: FlowEntry): GridRow {
   };
 }
 
-/** Entries of one match and priority differ at least in where they stand. */
+/** Makes keys unique: entries of one match and priority differ at least in their positions. */
 function withKeys(rows: GridRow[]): GridRow[] {
   const seen = new Map<string, number>();
   return rows.map((row) => {

@@ -1,4 +1,4 @@
-// What views share.
+// Common parts of views.
 
 import type { Live } from "../model/live";
 import type { Rates } from "../model/rates";
@@ -12,10 +12,10 @@ export interface Context {
   go(address: string): void;
 }
 
-/** A view: its element, how it shows what is known now, and what it lets go of at its end. */
+/** A view: its element, a function that updates it, and one that releases its resources. */
 export interface View {
   element: HTMLElement;
-  /** Called once the element is in the page, and whenever something has changed. */
+  /** Called once the element is in the page, and after every change. */
   update(): void;
   close(): void;
 }
