@@ -1,7 +1,7 @@
 """Prints os-ken's OpenFlow 1.3 switch tests as JSON, one case a line.
 
-The cases are read from the installed package by its own reader; here they only become bytes: the messages that set the
-switch up, the packet that goes into port 1, and what has to come of it.
+The installed package's own reader reads the cases; here they are only converted to bytes: the messages that set the
+switch up, the packet received by port 1, and the expected result.
 
     {"name": "action/17_PUSH_VLAN:1", "about": "...", "setup": ["040e..."], "frame": "2222...", "expect": {"frame": "2222..."}}
 
@@ -21,7 +21,7 @@ import os
 import random
 import sys
 
-# A quiet import: the package starts its event loop on import otherwise.
+# Prevents the package from starting its event loop on import.
 os.environ.setdefault("OSKEN_HUB_TYPE", "native")
 
 import os_ken.flags  # noqa: E402,F401  (registers the tester's options)
@@ -46,7 +46,7 @@ def main():
 
 
 def crc32c(_, data):
-    """RFC 9260's checksum, as its four bytes read in network order: os-ken 4.2.2 takes that of Python's text for `data`."""
+    """Returns RFC 9260's checksum as four bytes in network order: os-ken 4.2.2 computes it from the text form of `data`."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -86,14 +86,14 @@ def frames(stream):
 
 
 def apart(frames):
-    """What differs, and what all end in: random frames are mostly padding."""
+    """Returns the differing starts of the frames, and their common end: random frames are mostly padding."""
     backwards = os.path.commonprefix([frame[::-1] for frame in frames])
     length = len(backwards) // 2 * 2 if len(frames) > 1 else 0
     return [frame[: len(frame) - length] for frame in frames], frames[0][len(frames[0]) - length :]
 
 
 def random_frame(text):
-    # The suite's own notation: Python expressions of os-ken's packet classes, with calls of randint in them.
+    # The suite's notation: Python expressions of os-ken's packet classes, some with calls of randint.
     packet = eval("/".join(text), vars(tester))
     packet.serialize()
     return bytes(packet.data)
@@ -117,7 +117,7 @@ def rate(throughput):
 
 
 class Logger:
-    """Where the suite's reader complains: about a file that it cannot read, which is our end."""
+    """The logger of the suite's reader, which reports unreadable files, an error of ours."""
 
     def warning(self, message, *arguments):
         sys.exit(f"cases: {message % arguments if arguments else message}")

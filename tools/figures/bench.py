@@ -1,7 +1,7 @@
-"""One run: a server on its core, a load on another, and what both said; and runs in turn.
+"""Runs: a server on its core, a load on another, and the output of both; and interleaved runs of several sides.
 
-Servers are stopped by their process ids. A run that something else on the machine disturbed is repeated a few times; one that
-failed, or whose answers were wrong, stays.
+Servers are stopped by their process ids. A run disturbed by other processes of the machine is repeated a few times; one that
+failed, or had wrong answers, is not.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 LOAD_TIMEOUT_S = 120
 
-# A share of the time spent waiting for a core, or stolen by the hypervisor, from which a run counts as disturbed;
-# `urtica bench` draws the same line in its verdict.
+# The share of the time spent waiting for a core, or stolen by the hypervisor, from which a run counts as disturbed.
+# `urtica bench` uses the same limit in its verdict.
 DISTURBED = 0.1
 ATTEMPTS_PER_TURN = 3
 REPEATS_IN_ALL = 25
@@ -39,27 +39,27 @@ PING_PONG = ()
 
 
 class MeasureError(Exception):
-    """A sentence that says why a row could not be measured."""
+    """The reason why a row could not be measured, as a sentence."""
 
 
 class Refused(MeasureError):
-    """What a program says that does not do what it was started for."""
+    """A program's message that it does not support what it was started for."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A program under test. `{port}` and `{host}` in its command are replaced, and it runs in the project's folder."""
+    """A program under test. `{port}` and `{host}` in its command are replaced; it runs in the project's folder."""
 
     name: str
     command: tuple
     expect: tuple = ()
-    # Whether it is another project's. That it fails is told, and is no failure of ours.
+    # Whether it is another project's, whose failures are reported but are not ours.
     is_rival: bool = False
-    # Whether it may say that it does not do this, here or yet: then that is told.
+    # Whether it may refuse because it does not support this here or yet; the refusal is then reported.
     may_refuse: bool = False
 
 
-# The program itself: a build with a kernel half would answer in the kernel.
+# The program alone: a build with a kernel half would otherwise answer in the kernel.
 L2 = Server(
     "l2", ("urtica", "run", "l2", "--offload", "none", "--shards", "1", "--listen", "ptcp:{port}:{host}")
 )
@@ -78,11 +78,11 @@ class Side:
     server: Server
     mode: tuple = MAX_RATE
     switches: int = 16
-    # Which hosts there are, and in which order and frames they send.
+    # The hosts, and the order and the frames in which they send.
     macs: tuple = ("-M", "100000")
     openflow: str = "1.0"
     verify: bool = True
-    # How many times longer than others this is measured.
+    # The factor by which this is measured longer than others.
     length: int = 1
 
     def load_flags(self):
@@ -92,17 +92,17 @@ class Side:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server and its load are, and the address at which they meet."""
+    """The places of a server and its load, and the address that connects them."""
 
     host: str
-    # What goes before their commands.
+    # The prefix of their commands.
     in_server_room: tuple = ()
     in_load_room: tuple = ()
 
 
 @dataclass
 class Run:
-    """What one turn of a side found: the bench's report without its long lists, and what the machine did meanwhile."""
+    """The result of a side's turn: the bench's report without its long lists, and the machine's activity during it."""
 
     row: str
     side: str
@@ -114,15 +114,15 @@ class Run:
     faulty: bool
     waited: float
     stolen: float
-    # What the controller counted until it was stopped: received, received_bytes, sent_bytes and others.
+    # The controller's counters at its stop: received, received_bytes, sent_bytes and others.
     counters: dict
-    # CPU time of the whole machine while the load ran, by the clock's ticks: both sides, and what the kernel did for them.
+    # CPU time of the whole machine during the load, in ticks of the clock: both sides, and the kernel's work for them.
     machine_cpu_ns: float = 0
-    # Cycles of the whole machine meanwhile, where they were counted.
+    # Cycles of the whole machine during the load, if they were counted.
     machine_cycles: int | None = None
-    # Whether it is the one of its turn's attempts that the table is made from.
+    # Whether it is the attempt of its turn that the table uses.
     counts: bool = False
-    # Why there is nothing to measure, where that is so.
+    # The reason if there is nothing to measure.
     failure: str | None = None
 
     @property
@@ -179,35 +179,35 @@ class Run:
 
     @property
     def bytes_per_s(self):
-        """The controller's own count of bytes per message received, times the rate that the load saw."""
+        """The controller's own count of bytes per message received, times the rate that the load measured."""
         moved = self.counters["received_bytes"] + self.counters["sent_bytes"]
         return self.rate * moved / self.counters["received"]
 
 
 @dataclass
 class Settings:
-    """How long, how often, and with what."""
+    """The duration, the number of rounds, and the programs."""
 
     program: Path
     rounds: int
     ms: int
     quick: bool
-    # Whether other programs are measured beside ours.
+    # Whether other programs are measured, too.
     rivals: bool
     server_core: int
     load_core: int
-    # What the order of the sides in each round follows from.
+    # The seed of the order of the sides in each round.
     seed: int
-    # How long each run warms up at least; a third of what counts where that is longer.
+    # The minimum warm-up of each run; a third of the counted time if that is longer.
     warm_up_ms: int = 0
 
     def few(self, count):
-        """A number of switches, or a few of them where it need not mean anything."""
+        """Returns a number of switches, or a small part of it in a quick run, whose figures have no meaning."""
         return max(2, count // 100) if self.quick else count
 
 
 class Bench:
-    """Runs turns and keeps every one of them."""
+    """Runs turns, and keeps the results of all."""
 
     def __init__(self, settings, folder):
         self.settings = settings
@@ -219,7 +219,7 @@ class Bench:
         self.counts_cycles = False
 
     def take_turns(self, row, *sides):
-        """The runs of each side, in the order of the rounds. Who goes first in a round is drawn."""
+        """Returns the runs of each side, in the order of the rounds. The order within a round is random."""
         kept = {side.name: [] for side in sides}
         for number in range(1, self.settings.rounds + 1):
             for side in self.random.sample(sides, len(sides)):
@@ -227,8 +227,8 @@ class Bench:
         return [kept[side.name] for side in sides]
 
     def turn(self, row, side, number):
-        """One run, repeated while it was disturbed and that may still help; the least disturbed one counts. What failed or was
-        answered wrongly is not repeated: it counts."""
+        """Makes a run, and repeats it while it was disturbed and a repetition may help; the least disturbed run counts. A
+        failed run, or one with wrong answers, counts without being repeated."""
         attempts = []
         while True:
             run = self.run_or_failure(row, side, number, len(attempts) + 1)
@@ -249,20 +249,19 @@ class Bench:
         return self.repeats_left >= 0
 
     def on_both_cores(self):
-        """The same for servers and loads that may use every core. Threads of both sides wait for each other all the time."""
+        """Returns a bench whose servers and loads may use every core. Threads of both sides wait for each other all the time."""
         cores = f"{self.settings.server_core},{self.settings.load_core}"
         return self.without_repeats(server_core=cores, load_core=cores)
 
     def without_repeats(self, **settings):
-        """The same, with other settings, where sides wait for a core and that is no disturbance. Its runs are kept with the
-        others."""
+        """Returns a bench with other settings, in which waiting for a core is no disturbance. It shares the list of runs."""
         other = Bench(dataclasses.replace(self.settings, **settings), self.folder)
         other.runs, other.random, other.repeats_left, other.place = self.runs, self.random, 0, self.place
         return other
 
     @contextlib.contextmanager
     def at(self, place):
-        """Servers and loads are there meanwhile."""
+        """Places servers and loads at `place` during the block."""
         self.place, before = place, self.place
         try:
             yield
@@ -271,7 +270,7 @@ class Bench:
 
     @contextlib.contextmanager
     def counting_cycles(self):
-        """The machine's cycles are counted meanwhile, where they can be. Yields whether they can."""
+        """Counts the machine's cycles during the block, if possible. Yields whether it is possible."""
         self.counts_cycles = can_count_cycles()
         try:
             yield self.counts_cycles
@@ -279,8 +278,8 @@ class Bench:
             self.counts_cycles = False
 
     def run_or_failure(self, row, side, number, attempt):
-        """A run. A rival that does not start, or breaks off, has a run that says so; where one of ours does, nothing goes on,
-        unless it may refuse and does."""
+        """Makes a run. If another project's server does not start, or breaks off, returns a run with the reason; for our own
+        server, raises the error, unless the server may refuse and does."""
         try:
             return self.run(row, side, number, attempt)
         except (MeasureError, subprocess.TimeoutExpired) as error:
@@ -313,7 +312,7 @@ class Bench:
         )
 
     def flags(self, side):
-        """Tests to warm up, one at least, and three that count."""
+        """Returns at least one test for the warm-up, and three that count."""
         ms_per_test = max(1, side.length * self.settings.ms // 3)
         warm_up = max(1, -(-self.settings.warm_up_ms // ms_per_test))
         return (*side.load_flags(), "-l", str(warm_up + 3), "-w", str(warm_up), "-m", str(ms_per_test))
@@ -323,11 +322,11 @@ class Bench:
         return self.load_pinned(("urtica", "bench", *target, *flags))
 
     def load_pinned(self, command):
-        """A command of the load's, in its room and on its core."""
+        """Returns a command of the load, in its room and on its core."""
         return (*self.place.in_load_room, *self.pinned(self.settings.load_core, command))
 
     def load(self, command):
-        """The report of a load, and whether it found answers wrong or missing."""
+        """Returns the report of a load, and whether it found wrong or missing answers."""
         file = self.folder / "report.json"
         file.unlink(missing_ok=True)
         counter = cycle_counter(self.folder / CYCLES) if self.counts_cycles else ()
@@ -345,7 +344,7 @@ class Bench:
 
     @contextlib.contextmanager
     def server(self, server, wrapper=()):
-        """A server that listens, alone on its core, and that is stopped in the end by its process id."""
+        """Yields a listening server, alone on its core, and stops it at the end by its process id."""
         port, host = free_port(), self.place.host
         command = tuple(part.format(port=port, host=host) for part in server.command)
         command = (*self.place.in_server_room, *self.pinned(self.settings.server_core, (*wrapper, *command)))
@@ -365,7 +364,7 @@ class Bench:
         return ("taskset", "-c", str(core), *command)
 
     def real(self, command):
-        """The command with the names of programs replaced by their files."""
+        """Returns the command with the names of programs replaced by their files."""
         files = {"urtica": str(self.settings.program), "python": os_ken_python()}
         return [files.get(part, part) for part in command]
 
@@ -376,20 +375,20 @@ def started_process(command, output):
 
 @dataclass
 class StartedServer:
-    """A server at work."""
+    """A running server."""
 
     process: subprocess.Popen
     host: str
     port: int
     log: Path
-    # The command with the files of programs, and as one would type it.
+    # The command with the files of programs, and as a user would type it.
     command: list
     shown: str
     is_wrapped: bool
 
     @property
     def pid(self):
-        """The server's own id, also where it is the child of a program that watches it."""
+        """Returns the server's own id, even if it is the child of a program that observes it."""
         if not self.is_wrapped:
             return self.process.pid
         pid = self.process.pid
@@ -408,12 +407,12 @@ class StartedServer:
             time.sleep(0.02)
 
     def see_that_it_does_not_refuse(self):
-        """Where the kernel half is not active the program answers alone, and says why."""
+        """Raises `Refused` if the kernel half is not active: the program then answers alone, and logs the reason."""
         if inactive := re.search(r"(?:the kernel half is|rings are) not active: .*", self.log.read_text(errors="replace")):
             raise Refused(f"refused: {inactive[0]}")
 
     def kill_and_start_again(self):
-        """Kills it, and starts the same at once."""
+        """Kills the server, and starts it again at once."""
         self.process.kill()
         self.process.wait()
         with open(self.log, "a") as output:
@@ -430,7 +429,8 @@ class StartedServer:
             self.process.wait()
 
     def counters(self):
-        """What urtica's shards say when they stop, summed; empty for other servers, and before the end."""
+        """Returns the sums of the counters that urtica's shards log at their stop; empty for other servers, and before the
+        stop."""
         sums = {}
         for line in self.log.read_text(errors="replace").splitlines():
             if " stopped: " in line:
@@ -439,18 +439,18 @@ class StartedServer:
         return sums
 
     def joined(self):
-        """How many switches have joined urtica so far."""
+        """Returns the number of switches that have joined urtica so far."""
         return self.log.read_text(errors="replace").count(" switch joined ")
 
     def connections(self):
-        """How many switches are connected to it. Its log leaves out lines when thousands join at once."""
+        """Returns the number of connected switches. The log suppresses lines when thousands join at once."""
         port = f":{self.port:04X}"
         rows = Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]
         ends = ((local, state) for _, local, _, state, *_ in map(str.split, rows))
         return sum(local.endswith(port) and state == "01" for local, state in ends)
 
     def cpu_ticks(self):
-        """The CPU time that it has taken, in the system's ticks."""
+        """Returns the CPU time used so far, in the system's ticks."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 
@@ -460,8 +460,8 @@ class StartedServer:
 
 
 def waited(report):
-    """The largest share of the time that a thread of load or server waited for a core. What the server's own other
-    threads had is no disturbance: Python's wait for each other."""
+    """Returns the largest share of the time that a thread of load or server waited for a core. Excludes waiting caused by
+    the server's own other threads: Python's threads wait for each other."""
     waits = [thread["waited"] for thread in report["load"]["threads"]]
     if controller := report["controller"]:
         own_share = controller["cores"] - controller["busiest_thread"]
@@ -471,7 +471,7 @@ def waited(report):
 
 @dataclass
 class CpuTime:
-    """The machine's CPU time so far in ticks, what of it was used, and what of it the hypervisor gave to others."""
+    """The machine's CPU time so far in ticks, the used part of it, and the part that the hypervisor gave to others."""
 
     ticks: int
     busy: int
@@ -494,7 +494,7 @@ CYCLES = "cycles.csv"
 
 
 def cycle_counter(file):
-    """What counts all processors' cycles for the time of the command after it."""
+    """Returns a command prefix that counts all processors' cycles while the command runs."""
     return ("perf", "stat", "--all-cpus", "-x,", "-e", "cycles", "-o", str(file))
 
 
@@ -504,7 +504,7 @@ def total_cycles(file):
 
 
 def can_count_cycles():
-    """Not in most virtual machines."""
+    """Returns whether cycles can be counted, which is not the case in most virtual machines."""
     with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
         file = Path(folder) / CYCLES
         try:
@@ -515,7 +515,7 @@ def can_count_cycles():
 
 
 def without_long_lists(report):
-    """A report without what grows with the number of switches, and the latency's distribution."""
+    """Returns a report without the parts that grow with the number of switches, and without the latency's distribution."""
     dropped = {"setup", "switch_responses_per_s", "tests"}
     short = {name: value for name, value in report.items() if name not in dropped}
     short["test_responses_per_s"] = [test["responses_per_s"] for test in report["tests"] if test["counted"]]
@@ -525,8 +525,8 @@ def without_long_lists(report):
 
 
 def own_host():
-    """A loopback address that follows from this process's id. On 127.0.0.1, any other process may take a port between the time
-    it was found free and the time a server listens there."""
+    """Returns a loopback address derived from this process's id. On 127.0.0.1, another process may bind a port between the
+    time when it was found free and the time when a server listens on it."""
     high, middle, low = os.getpid().to_bytes(4, "big")[1:]
     return f"127.{64 | high & 0x3f}.{middle}.{low}"
 
@@ -541,12 +541,12 @@ def free_port(host=OWN_HOST):
 
 
 def is_listening(port, host=OWN_HOST, process="self"):
-    """Looks into the kernel's table, in the network namespace of a process: a connection to find out would be a switch to the
-    server."""
-    # As the kernel writes it: the address as a number in the machine's byte order.
+    """Searches the kernel's table in the network namespace of a process: the server would take a trial connection for a
+    switch."""
+    # In the kernel's format: the address as a number in the machine's byte order.
     address = int.from_bytes(socket.inet_aton(host), sys.byteorder)
     wanted = f"{address:08X}:{port:04X}"
-    # Of a process that has ended there is no table.
+    # The table of a process that has ended does not exist.
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{process}/net/tcp").read_text().splitlines()[1:]:
             _, local, _, state = line.split()[:4]
@@ -560,7 +560,7 @@ def os_ken_python():
 
 
 def shown(command):
-    """The command as one would type it, whatever the port and the process id were."""
+    """Returns the command as a user would type it, independent of the port and the process id."""
     line = shlex.join(command)
     line = re.sub(r"--controller-pid \d+ ", "", line)
     line = re.sub(r"\b(urtica-figures)-\d+", r"\1", line)
@@ -572,7 +572,7 @@ def shown(command):
 
 
 def refusal_in(text):
-    """What the program says that does not take its options; `None` where it says something else."""
+    """Returns a program's message that it does not accept its options; `None` for other messages."""
     said = re.search(r"^(?:error|urtica): (.*)", text, re.MULTILINE)
     return Refused(f"refused: {said[1]}") if said else None
 

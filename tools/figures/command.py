@@ -1,4 +1,4 @@
-"""What the commands that measure have in common: options, what they need, rows that may fail, and what is written."""
+"""The common parts of the measuring commands: options, requirements, rows that may fail, and the output."""
 
 import argparse
 import os
@@ -18,38 +18,38 @@ from document import document, machine_facts, raw
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that are measured together, and what they need to be installed."""
+    """Rows that are measured together, and their requirements."""
 
     rows: tuple
     measure: callable
     needs: tuple = ()
-    # What they need besides to be compared with others' programs.
+    # Additional requirements for the comparison with other programs.
     rivals_need: tuple = ()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """A set of figures: what it is called, who asks for it and where it is written, how it is explained, what is drawn."""
+    """A set of figures: its name, its make target and files, its explanation, and its plots."""
 
     name: str
     title: str
     explanation: str
     groups: tuple
-    # What is measured of each run unless told otherwise.
+    # The default duration of each run.
     ms: int = 1500
-    # How long each run warms up at least.
+    # The minimum warm-up of each run.
     warm_up_ms: int = 0
-    # What of the program is built beyond what is built by default.
+    # Features of the build beyond the default ones.
     features: tuple = ()
-    # Prepares what the rows need beyond the program. Returns facts for the explanation.
+    # Prepares the further requirements of the rows. Returns facts for the explanation.
     prepare: callable = dict
-    # From the lines of the table to pictures by name, and the section of the document for each.
+    # Returns pictures by name from the lines of the table, with the section of the document for each.
     drawn_from: callable = lambda lines: {}
     sections: dict = field(default_factory=dict)
 
 
 def run(figures, description):
-    """Measures what the options ask for, and tells it. Servers are stopped on the way out, whoever ends this."""
+    """Measures as the options request, and reports the results. Servers are stopped at the end, even after a signal."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(1 if measured_and_told(figures, description) else 0)
@@ -58,7 +58,7 @@ def run(figures, description):
 
 
 def measured_and_told(figures, description):
-    """Returns the rows that could not be measured."""
+    """Measures, reports, and returns the rows that could not be measured."""
     args = arguments(figures, description)
     groups = [group for group in figures.groups if set(group.rows) & set(args.rows)]
     refuse_what_is_missing(groups, args.rivals)
@@ -71,7 +71,7 @@ def measured_and_told(figures, description):
     rest = "\n".join(figures.sections[name] for name in pictures)
     text = document(figures.title, figures.explanation, lines, failures, machine, settings, bench.runs, rest)
     print(text if args.out is None else text[: text.index("## The commands")])
-    # A picture that was asked for by name is drawn wherever the text goes; tiny runs are worth none.
+    # A picture requested by name is drawn wherever the text goes; tiny runs are not worth one.
     if picture_folder := args.out or (None if settings.quick else ROOT / "docs"):
         for name, svg in pictures.items():
             write(picture_folder / f"{figures.name}-{name}.svg", svg)
@@ -87,7 +87,7 @@ def write(file, text):
 
 
 def settings_of(args, figures):
-    """The settings that the options ask for. Ends with a sentence where the machine does not have what they need."""
+    """Returns the settings from the options. Exits with a message if the machine lacks a requirement."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         sys.exit("figures: needs two cores, one for the program under test, one for the load; this machine gives one")
@@ -106,7 +106,7 @@ def settings_of(args, figures):
 
 
 def measure(bench, groups, rows):
-    """The lines, and why rows have none. A row that fails does not keep the others from being measured."""
+    """Returns the lines, and the reasons for rows without lines. A failing row does not affect the others."""
     lines, failures = [], {}
     for group in groups:
         try:
@@ -118,7 +118,7 @@ def measure(bench, groups, rows):
 
 
 def arguments(figures, description):
-    """The options. All rows go into the documents; some are only printed, unless told where to write."""
+    """Parses the options. All rows go into the documents; a selection is only printed, unless --out is given."""
     rows = rows_in(figures.groups)
     parser = argparse.ArgumentParser(
         prog=f"python3 tools/{figures.name}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -184,13 +184,13 @@ def is_installed(need):
 
 
 def allow_open_files():
-    """Thousands of connections, in each of the processes started here."""
+    """Allows thousands of connections in each process started here."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def build(features):
-    """The program as it stands here, optimised."""
+    """Builds the program from the current sources, optimised."""
     options = [word for feature in features for word in ("--features", feature)]
     if subprocess.run(["cargo", "build", "--release", "--locked", *options], cwd=ROOT).returncode != 0:
         sys.exit("figures: cargo could not build urtica")

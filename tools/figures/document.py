@@ -1,4 +1,4 @@
-"""The lines of the table, and the document and the JSON that they stand in."""
+"""The lines of the table, and the document and the JSON that contain them."""
 
 import datetime
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import ATTEMPTS_PER_TURN, REPEATS_IN_ALL, ROOT
 
-# What stands in a cell in place of a figure.
+# The cell of a figure that is missing.
 NOT_MEASURED = "not measured"
 
 
@@ -38,18 +38,18 @@ def at_most(value):
     return Target("≤", value)
 
 
-# How sure an interval is, and how often the rounds are drawn anew to find it.
+# The confidence of an interval, and the number of resamplings used to find it.
 CONFIDENCE = 0.95
 DRAWS = 2000
 
-# What stands in a cell where the interval has the target in it.
+# The cell of a target inside the interval.
 INCONCLUSIVE = "inconclusive"
 
 
 @dataclass
 class Line:
-    """A line of the table. Its figure is the median (or what `summarise` says) of its samples: the ratios of the rounds if it
-    has ratios, else our own values. Without a target it is for information."""
+    """A line of the table. Its figure is the median (or the result of `summarise`) of its samples: the ratios of the rounds
+    if it has ratios, otherwise our own values. A line without a target is for information."""
 
     row: str
     what: str
@@ -57,7 +57,7 @@ class Line:
     ours: list
     target: Target | None = None
     against: list = field(default_factory=list)
-    # Ours over the other's within each round; `None` where nothing is compared.
+    # Ours over the other's within each round; `None` without a comparison.
     ratios: list | None = None
     summarise: callable = statistics.median
     remarks: list = field(default_factory=list)
@@ -71,12 +71,12 @@ class Line:
 
     @property
     def figure(self):
-        """`None` where nothing could be measured."""
+        """The figure; `None` if nothing could be measured."""
         return self.summarise(self.samples) if self.samples else None
 
     @property
     def interval(self):
-        """Where the figure lies: the rounds are drawn anew, with repetition, many times (bootstrap)."""
+        """The confidence interval of the figure, by resampling the rounds with repetition (bootstrap)."""
         if not self.samples:
             return None
         draw = random.Random(len(self.samples))
@@ -86,7 +86,7 @@ class Line:
 
     @property
     def reached(self):
-        """`yes`, `no`, `inconclusive` where the interval has the target in it, `not measured`; `None` without a target."""
+        """`yes`, `no`, `inconclusive` if the interval contains the target, `not measured`; `None` without a target."""
         if self.target is None:
             return None
         if self.faulty:
@@ -100,8 +100,8 @@ class Line:
 
 
 def ratio_line(row, what, target, metric, unit, ours, against):
-    """Ours over the other's, round by round. A round in which either side has no run, or reads 0, as CPU time does where the
-    kernel's clock is too coarse for it, was not measured."""
+    """Returns the line of ours over the other's, round by round. Excludes rounds in which either side has no run, or has a
+    value of 0, as CPU time may have because the kernel's clock is too coarse."""
     line = figure_line(row, what, target, metric, unit, ours)
     rounds = [(value_of(mine, metric), value_of(its, metric)) for mine, its in zip(ours, against)]
     measured = [both for both in rounds if all(both)]
@@ -134,7 +134,7 @@ def figure_line(row, what, target, metric, unit, ours, summarise=statistics.medi
 
 
 def remarks_on(runs):
-    """What is to be known of a side's runs. `faulty` ones have wrong or lost answers."""
+    """Returns remarks on a side's runs. `faulty` runs have wrong or lost answers."""
     measured = [run for run in runs if not run.has_failed]
     counts = {
         "disturbed": sum(run.disturbed for run in measured),
@@ -149,13 +149,13 @@ def remarks_on(runs):
 
 
 def commands_of(runs):
-    """Those of any one run: a run that failed may not have come so far as to have a load."""
+    """Returns the commands of any one run: a failed run may not have started a load."""
     fullest = max(runs, key=lambda run: len(run.load_command))
     return [command for command in (fullest.server_command, fullest.load_command) if command]
 
 
 def document(title, explanation, lines, failures, machine, settings, runs, rest=""):
-    """The whole text. `explanation` says how it was measured, with the names of facts in braces; `rest` stands after the
+    """Returns the whole text. `explanation` describes the measurement, with the names of facts in braces; `rest` follows the
     table."""
     targets = [line for line in lines if line.target]
     waits, thefts = ([getattr(run, name) for run in runs if run.counts] or [0] for name in ("waited", "stolen"))
@@ -188,7 +188,7 @@ def document(title, explanation, lines, failures, machine, settings, runs, rest=
 
 
 def summary(targets):
-    """How many targets are reached, and how many may be."""
+    """Returns a sentence with the numbers of targets reached, inconclusive and not measured."""
     counts = Counter(line.reached for line in targets)
     open_ones = [f"{counts[verdict]} {verdict}" for verdict in (INCONCLUSIVE, NOT_MEASURED) if counts[verdict]]
     return f"**{counts['yes']} of {len(targets)} targets reached{''.join(f', {count}' for count in open_ones)}.**"
@@ -222,7 +222,7 @@ def spread(values, unit):
 
 
 def number(value):
-    """With a letter for thousands and millions from 10,000 on, and enough digits to tell 0.9999 from 1."""
+    """Formats a number: with a letter for thousands and millions from 10,000 on, and enough digits to tell 0.9999 from 1."""
     if value is None:
         return NOT_MEASURED
     return f"{value:.4g}" if abs(value) < 10_000 else si(value)
@@ -236,7 +236,7 @@ def si(value):
 
 
 def commands(lines):
-    """How each line was run: the servers, and the loads on them."""
+    """Returns how each line was run: the servers, and their loads."""
     text = "## The commands\n\nThe ports differed from run to run.\n"
     for line in lines:
         text += f"\nRow {line.row}, {line.what}:\n\n```sh\n" + "\n".join(dict.fromkeys(line.commands)) + "\n```\n"
@@ -244,7 +244,7 @@ def commands(lines):
 
 
 def raw(lines, failures, machine, settings, runs):
-    """Everything that was measured, as JSON; each line of the table and each run has a line of its own."""
+    """Returns all measurements as JSON, with one line for each line of the table and for each run."""
     facts = {
         "quick": settings.quick,
         "seed_of_the_order": settings.seed,
@@ -284,7 +284,7 @@ def machine_facts():
 
 
 def commit():
-    """What is measured; nothing where there is no git, or the sources did not come with it."""
+    """Returns the measured commit; nothing without git, or if the sources are not in a repository."""
     describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
     try:
         return subprocess.run(describe, cwd=ROOT, capture_output=True, text=True).stdout.strip()

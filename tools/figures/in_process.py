@@ -1,4 +1,4 @@
-"""What happens within one process, by `urtica bench network`."""
+"""Measurements within one process, by `urtica bench network`."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ TIMEOUT_S = 300
 
 
 def figures(bench, name, cores):
-    """What one of its figures finds: records by their names, and the command."""
+    """Returns the records of one of its figures by their names, and the command."""
     command = ("urtica", "bench", "network", "--figure", name, "--rounds", str(bench.settings.rounds))
     command = bench.pinned(cores, (*command, *(("--quick",) if bench.settings.quick else ())))
     done = subprocess.run([*bench.real(command), "--json", "-"], capture_output=True, text=True, timeout=TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Rooms to measure in: processes, namespaces and Open vSwitches that end with the block that they were made for."""
+"""Rooms for measurements: processes, namespaces and Open vSwitches that are removed at the end of their block."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ def call(*command, timeout_s=60):
 
 @contextlib.contextmanager
 def process(log, *command, environment=None):
-    """A process in the project's folder, that is stopped by its id."""
+    """Runs a process in the project's folder, and stops it by its id."""
     with open(log, "w") as output:
         started = subprocess.Popen(
             [str(word) for word in command],
@@ -48,7 +48,7 @@ def process(log, *command, environment=None):
 
 @contextlib.contextmanager
 def namespace(name):
-    """A network namespace without IPv6, whose neighbour discovery would be noise."""
+    """Creates a network namespace without IPv6, whose neighbour discovery would be noise."""
     call("ip", "netns", "add", name)
     try:
         call("ip", "netns", "exec", name, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
@@ -59,8 +59,8 @@ def namespace(name):
 
 @contextlib.contextmanager
 def steered_veth(server_core, load_core):
-    """Two namespaces that a veth pair joins, each of which handles what it receives on a core of its own (receive packet
-    steering): without, a segment would be handled on the core that sends it. Yields the place."""
+    """Joins two namespaces by a veth pair. Each handles received packets on its own core (receive packet steering);
+    otherwise a segment would be handled on the core that sends it. Yields the place."""
     with namespace(f"urtica-figures-{os.getpid()}-c") as ours, namespace(f"urtica-figures-{os.getpid()}-s") as theirs:
         call("ip", "-n", ours, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", theirs)
         for room, host, core in ((ours, 1, server_core), (theirs, 2, load_core)):
@@ -84,8 +84,8 @@ def wait_until(is_true, what, started, log, seconds=START_TIMEOUT_S):
 
 @contextlib.contextmanager
 def open_vswitch(folder, in_room):
-    """An Open vSwitch with the user-space datapath, whose database, sockets and logs are in `folder`; `in_room` makes a
-    command one that runs where it is to run. Yields the environment in which its tools find it."""
+    """Runs an Open vSwitch with the user-space datapath, whose database, sockets and logs are in `folder`; `in_room`
+    converts a command to one that runs in the right namespace. Yields the environment with which its tools find it."""
     places = dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"), str(folder))
     environment = {**os.environ, **places}
     database = folder / "db.sock"

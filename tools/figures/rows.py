@@ -1,4 +1,4 @@
-"""The rows of the table: what is compared with what, and the targets."""
+"""The rows of the table: their comparisons and targets."""
 
 import re
 import shutil
@@ -41,7 +41,7 @@ def rate_over_rivals(bench):
     if not bench.settings.rivals:
         return []
     rivals = [(OVS, 60), (OS_KEN, 1000)]
-    # What os-ken would have to work off, after the tests, of a million outstanding would take it a minute.
+    # With a million outstanding packet-ins, os-ken would need a minute after the tests to handle the rest.
     base = replace(BASE, mode=(*MAX_RATE, "--outstanding", "65536"))
     sides = [replace(base, name=server.name, server=server) for server, _ in rivals]
     ours, *theirs = bench.take_turns("3", base, *sides)
@@ -70,8 +70,8 @@ def instructions(bench):
 def callgrind(bench):
     output = bench.folder / "callgrind.out"
     wrapper = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={output}")
-    # Few MACs, since the table must be full before the shorter run ends, at a fiftieth of the speed. A quick run works
-    # also where the program is not optimised, so it must not begin with a long queue.
+    # Few MACs, since the table must be full before the shorter run ends, at a fiftieth of the speed. A quick run also
+    # works with an unoptimised program, so it must not start with a long queue.
     mode = ("--window", "64") if bench.settings.quick else MAX_RATE
     side = replace(BASE, mode=mode, macs=("-M", "1000"))
     what = "user-space instructions per packet-in answered, callgrind, 1,000 MACs"
@@ -88,8 +88,8 @@ def perf(bench):
 
 
 def slope(bench, side, what, target, wrapper, total):
-    """Instructions per message between a short and a three times longer run, so that start-up, handshakes and the
-    growth of the table, which both have, cancel."""
+    """Returns the instructions per message between a short run and one three times as long, so that start-up, handshakes and
+    the growth of the table, which both have, cancel."""
     values, commands = [], []
     for number in range(1, bench.settings.rounds + 1):
         (short, few, commands), (long, many, _) = (
@@ -103,7 +103,7 @@ def slope(bench, side, what, target, wrapper, total):
 
 
 def counted_run(bench, side, wrapper, total, ms):
-    """Instructions, messages received, and the commands."""
+    """Returns instructions, messages received, and the commands."""
     with bench.server(side.server, wrapper) as server:
         load = bench.load_command(server, (*side.load_flags(), "-l", "2", "-w", "1", "-m", str(max(1, ms // 2))))
         bench.load(load)
@@ -130,7 +130,7 @@ def total_of_perf(file):
 
 def many_switches(bench):
     many = bench.settings.few(5000)
-    # As many hosts in all as the 16 switches have, and, the flags of cbench, as many for each of them.
+    # As many hosts in total as the 16 switches have, and, by cbench's flags, that many for each switch.
     equal_hosts = ("-M", str(max(1, 1_600_000 // many)))
     ours, each, sixteen = bench.take_turns(
         "6",
@@ -158,7 +158,7 @@ def memory_of_idle_switches(bench, many):
 
 
 def memory_per_switch(bench, many):
-    """The load waits before its first test, and the switches are idle meanwhile."""
+    """Returns the memory and the commands. The load waits before its first test, so the switches are idle."""
     with bench.server(L2) as server:
         before = server.rss_bytes()
         flags = ("-s", str(many), "-D", "5000", "-l", "1", "-w", "0", "-m", "1")
@@ -176,7 +176,7 @@ def memory_per_switch(bench, many):
 
 
 def wait_for_switches(server, process, many):
-    """Until all are connected, and the server has nothing left to do for them."""
+    """Waits until all switches are connected, and the server has no more work for them."""
     deadline = time.monotonic() + START_TIMEOUT_S
     before = None
     while server.connections() < many or server.cpu_ticks() != before:
@@ -189,7 +189,7 @@ def wait_for_switches(server, process, many):
 def fairness(bench):
     counts = [16, *(bench.settings.few(count) for count in (64, 256, 1000, 2000))]
     counts = sorted(set(counts))
-    # Long enough for a dozen turns of each switch: in one it is served up to 3,196 packet-ins, one read.
+    # Long enough for a dozen turns of each switch: in a turn, up to 3,196 packet-ins are served, which is one read.
     sides = [replace(BASE, name=f"l2, {count}", switches=count, length=4) for count in counts]
     what = "Jain's index at max rate, {} switches, the worst run"
     return [
@@ -237,13 +237,13 @@ def load_generator(bench):
     ]
 
 
-# How a load may differ from cbench's, whose addresses count up and come in turn in one kind of frame.
+# Differences from cbench's load, whose addresses count up round-robin in one kind of frame.
 ORDERS = {"addresses that look random, drawn evenly": "random", "addresses that look random, drawn by Zipf's law": "zipf"}
 FRAMES = ("tcp", "udp", "arp", "ipv6", "vlan", "cbench,tcp,udp,arp,ipv6,vlan")
 
 
 def workloads(bench):
-    """`l2` under loads that are not what its tables and its writer of flow mods were made for."""
+    """`l2` under loads for which its tables and its writer of flow mods were not optimised."""
     lines = compared_workloads(bench, "1.0", {what: ("--addresses", how) for what, how in ORDERS.items()})
     frames = {f"frames: {kinds.replace(',', ', ')}": ("--frames", kinds) for kinds in FRAMES}
     return [*lines, *compared_workloads(bench, "1.0", frames), *compared_workloads(bench, "1.3", frames)]
@@ -271,12 +271,12 @@ def windows_over_limit(bench):
     return lines
 
 
-# Outstanding packet-ins for each switch among which the best window is looked for.
+# Outstanding packet-ins for each switch, from which the best window is chosen.
 WINDOWS = {16: (256, 512, 1024, 2048, 4096), 256: (16, 32, 64, 128, 256)}
 
 
 def overload(bench):
-    """Switches that send as fast as they can, over the window in which the controller answers most."""
+    """Switches that send as fast as possible, compared with the window at which the controller answers most."""
     lines = []
     for switches, windows in WINDOWS.items():
         count = bench.settings.few(switches) if switches > 16 else switches
@@ -293,12 +293,12 @@ def overload(bench):
 
 
 def best_of(windows, sides):
-    """The window with the highest median rate, and its runs."""
+    """Returns the window with the highest median rate, and its runs."""
     return max(zip(windows, sides), key=lambda found: statistics.median(run.rate for run in found[1]))
 
 
 def two_shards(bench):
-    """Load and controller share both cores, so that nothing else differs."""
+    """Load and controller share both cores, so that only the number of shards differs."""
     both = bench.on_both_cores()
     sides = [
         replace(BASE, name=f"l2, {shards} shard(s)", server=replace(L2, name="l2", command=with_shards(shards)))

@@ -1,4 +1,4 @@
-"""Line charts as SVG, on logarithmic scales or on ones from zero."""
+"""Line charts as SVG, on logarithmic or linear scales; linear ones start at zero."""
 
 from dataclasses import dataclass, field
 from html import escape
@@ -14,7 +14,7 @@ GREY, LIGHT = "#444", "#ddd"
 
 @dataclass(frozen=True)
 class Dot:
-    """A value, and how far it went either way."""
+    """A value, and its range in both directions."""
 
     x: float
     y: float
@@ -32,17 +32,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Scale:
-    """From one value to another, by powers of ten, or evenly from zero."""
+    """A scale from one value to another, logarithmic or linear."""
 
     first: float
     last: float
     title: str
-    # Labels that stand for other things than their numbers.
+    # Labels that replace numbers.
     names: dict = field(default_factory=dict)
 
     @classmethod
     def around(cls, curves, title):
-        """The powers of ten that have all values between them."""
+        """Returns the logarithmic scale between the powers of ten that enclose all values."""
         values = [value for curve in curves for dot in curve.dots for value in (dot.least, dot.most)] or [1, 10]
         first, last = floor(log10(min(values))), ceil(log10(max(values)))
         return cls(10.0**first, 10.0 ** max(last, first + 1), title)
@@ -55,7 +55,7 @@ class Scale:
 
     @classmethod
     def from_zero_along(cls, curves, title):
-        """The same for what goes to the right."""
+        """Returns a linear scale from zero for the horizontal axis."""
         most = max((dot.x for curve in curves for dot in curve.dots), default=1)
         step = step_for(most)
         return cls(0, step * ceil(most / step), title)
@@ -65,7 +65,7 @@ class Scale:
         return self.first == 0
 
     def share(self, value):
-        """Where a value stands, from 0 to 1."""
+        """Returns the position of a value, from 0 to 1."""
         if self.is_even:
             return value / self.last
         return (log10(value) - log10(self.first)) / (log10(self.last) - log10(self.first))
@@ -81,7 +81,7 @@ class Scale:
 
 
 def step_for(most):
-    """1, 2 or 5 times a power of ten, so that there are four to ten steps."""
+    """Returns 1, 2 or 5 times a power of ten, with which there are four to ten steps."""
     power = 10.0 ** floor(log10(most / 4))
     return max(factor * power for factor in (1, 2, 5) if factor * power <= most / 4)
 
@@ -104,7 +104,7 @@ class Chart:
 
     @staticmethod
     def side_by_side(charts, columns):
-        """A picture of charts with the same curves, whose names stand once, at the top."""
+        """Returns a picture of charts with the same curves, whose names are only at the top."""
         width, height = (WIDTH, HEIGHT) if columns > 1 else (WIDE, HIGH)
         across = min(columns, len(charts))
         whole_width, whole_height = width * across, LEGEND + height * ceil(len(charts) / columns)
@@ -122,7 +122,7 @@ class Chart:
         return "\n".join([*parts, "</svg>\n"])
 
     def drawn(self, width, height):
-        """The chart, whose axes are so long."""
+        """Returns the chart with axes of these lengths."""
         yield f'<g transform="translate({LEFT} {TOP})">'
         yield text(width / 2, -10, self.title, "middle", "bold")
         for value in self.x.ticks():

@@ -21,7 +21,7 @@ def run(side, **facts):
 
 class Turns(unittest.TestCase):
     def bench(self, runs, rounds=1, seed=1):
-        """A bench whose runs are these, or are said to fail, one after the other."""
+        """Returns a bench with these results, in order: runs, or failures."""
         settings = Settings(
             program=None, rounds=rounds, ms=1, quick=False, rivals=True, server_core=0, load_core=1, seed=seed
         )
@@ -51,7 +51,7 @@ class Turns(unittest.TestCase):
     def test_wrong_answers_are_not_replaced_by_another_run(self):
         wrong = run("l2", waited=0.5, faulty=True)
         self.assertIs(self.bench([wrong, run("l2")]).turn("1", Side("l2", L2), 1), wrong)
-        # Not even by one before.
+        # Not even by a better earlier run.
         self.assertIs(self.bench([run("l2", waited=0.3), wrong]).turn("1", Side("l2", L2), 1), wrong)
 
     def test_no_answers_are_not_replaced_by_another_run(self):

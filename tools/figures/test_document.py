@@ -8,7 +8,7 @@ from document import at_least, at_most, cells, figure_line, machine_facts, plain
 
 
 def run(side, value, **facts):
-    """A run of this value, in which nothing went wrong unless `facts` say so."""
+    """Returns a run with this value, in which nothing went wrong unless `facts` differ."""
     usual = {
         "faulty": False,
         "disturbed": False,
@@ -31,7 +31,7 @@ def ratio(ours, theirs, target=None):
 
 class Ratios(unittest.TestCase):
     def test_rounds_are_paired(self):
-        # Rates of two loads in millions, as they were measured once; the ratio of their medians is 0.639.
+        # Measured rates of two loads, in millions; the ratio of their medians is 0.639.
         ours = runs("ours", 31.70, 16.78, 21.08, 18.58, 18.52)
         theirs = runs("theirs", 26.94, 28.56, 41.62, 32.39, 29.09)
         line = ratio(ours, theirs, at_least(0.6))

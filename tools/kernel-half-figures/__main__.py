@@ -13,8 +13,8 @@ switches are this run's own, and gone afterwards. Needs root, two cores, and wha
 import sys
 from pathlib import Path
 
-# Controllers, targets, lines of a table and the way to draw are those of the controller's figures; Mininet is started as by the
-# networks'.
+# Shares controllers, targets, lines of a table and drawing with the controller's figures, and Mininet's start with the
+# networks' figures.
 TOOLS = Path(__file__).resolve().parent.parent
 sys.path += [str(TOOLS / "figures"), str(TOOLS / "network-figures")]
 

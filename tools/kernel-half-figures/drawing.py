@@ -22,7 +22,7 @@ least to the most of the rounds.
 
 
 def drawn_from(lines):
-    """The pictures that there are lines for, by name."""
+    """Returns the pictures for which there are lines, by name."""
     dots = {}
     for line in lines:
         if line.row == "figure-4" and line.ours:

@@ -1,4 +1,4 @@
-"""What each mode is compared with plain epoll by, and the targets."""
+"""The comparisons of each mode with plain epoll, and the targets."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from document import Line, at_least, at_most, commands_of, ratio_line, remarks_o
 from modes import WINDOW_32, l2, side
 from rooms import process, steered_veth
 
-# From one switch with one packet-in outstanding to a flood: the number of switches, and how each sends.
+# From one switch with one packet-in outstanding to a flood: the number of switches, and the mode of each.
 LOADS = {
     "1 switch, ping-pong": (1, PING_PONG),
     "16 switches, ping-pong": (16, PING_PONG),
@@ -29,7 +29,7 @@ VETH = "veth with receive steering"
 
 @contextlib.contextmanager
 def veth(bench):
-    """Servers and loads are at the two ends of a veth pair meanwhile."""
+    """Puts servers and loads at the two ends of a veth pair during the block."""
     if os.geteuid() != 0:
         raise MeasureError("it needs root, to make network namespaces")
     with steered_veth(bench.settings.server_core, bench.settings.load_core) as place, bench.at(place):
@@ -61,7 +61,7 @@ def auto_over_none(bench, row, where):
 
 
 def window_32(bench):
-    """The rate, the machine's work for each answer, and whose it was, from the same runs."""
+    """The rate, the machine's work for each answer, and its shares, from the same runs."""
     modes = ("none", "kernel", "ring", "auto")
     with veth(bench), bench.counting_cycles() as has_cycles:
         none, kernel, ring, auto = runs = bench.take_turns("3", *(side(mode, WINDOW_32, 16) for mode in modes))
@@ -78,7 +78,7 @@ def window_32(bench):
     return [*lines, *costs, *(line for mode, found in zip(modes, runs) for line in shares(mode, found))]
 
 
-# What stands for the work of both sides: how it is told, the metric of a run, its unit.
+# The measures of both sides' work: the name in the table, the metric of a run, the unit.
 CYCLES = ("cycles", "machine_cycles_per_answer", "cycles")
 CPU_TIME = ("CPU time", "machine_cpu_ns_per_answer", "ns")
 
@@ -93,7 +93,8 @@ def cost_line(has_cycles, where, kernel, none):
 
 
 def shares(mode, runs):
-    """How much of a core the controller's process has, and how much the kernel has beside both processes."""
+    """Returns lines with the share of a core that the controller's process uses, and the kernel's share outside of both
+    processes."""
     measured = [run for run in runs if not run.has_failed]
     values = {
         "of the controller's process": [run.report["controller"]["cores"] for run in measured],
@@ -131,7 +132,7 @@ def ping_pong_latency(bench):
 
 
 def starved(bench):
-    """Two programs that only count have the controller's core, too."""
+    """Two programs that only count share the controller's core."""
     lines = []
     for where, room in ((VETH, veth), (LOOPBACK, lambda bench: contextlib.nullcontext())):
         with room(bench), hogs(bench):
@@ -148,7 +149,7 @@ def starved(bench):
     return lines
 
 
-# However this tool ends, they end.
+# They end after this time, however this tool ends.
 HOG_S = 300
 
 

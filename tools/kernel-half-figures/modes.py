@@ -11,12 +11,12 @@ WINDOW_32 = ("--window", "32")
 
 
 def l2(mode, shards=1):
-    """`l2` with `--offload MODE`. Plain epoll it does not refuse."""
+    """Returns `l2` with `--offload MODE`. Plain epoll is never refused."""
     command = ("urtica", "run", "l2", "--offload", mode, "--shards", str(shards), "--listen", "ptcp:{port}:{host}")
     return replace(L2, name=f"l2, {mode}", command=command, may_refuse=mode != "none")
 
 
-# So few that all are known after the warm-up: a packet from a new host is for the program in every mode.
+# Few enough that all are known after the warm-up: in every mode, the program handles packets of new hosts.
 HOSTS = 1000
 
 

@@ -1,5 +1,5 @@
-"""The evaluation of Shalimov and Ivashchenko's "In-kernel offloading of an SDN/OpenFlow controller" (section V): their figure
-beside ours, and others' controllers beside both."""
+"""The evaluation of Shalimov and Ivashchenko's "In-kernel offloading of an SDN/OpenFlow controller" (section V): their
+figures beside ours, and other controllers beside both."""
 
 import os
 import mininet
@@ -10,7 +10,7 @@ from document import Line, figure_line
 from in_process import figures
 from modes import side
 
-# What the paper calls our modes, and how many packet-ins per second and microseconds each has there.
+# The paper's names for our modes, with its packet-ins per second and its microseconds.
 THREADS_OF_PAPER = {
     "none": "others in user space 6 M/s",
     "ring": "pass-through 15 M/s",
@@ -24,7 +24,7 @@ LATENCY_OF_PAPER = {
 }
 MODES = ("none", "ring", "kernel", "driven")
 
-# A controller that floods is not to work off millions of packet-ins after the tests.
+# A flooding controller must not have to handle millions of packet-ins after the tests.
 FLOOD = (*MAX_RATE, "--outstanding", "65536")
 
 
@@ -39,7 +39,7 @@ def with_papers(line, told):
 
 
 def rate_by_threads(bench):
-    """One thread has its core, the load another; more share both with the load."""
+    """One thread has its own core, the load the other; more threads share both cores with the load."""
     lines = []
     for threads, runner in ((1, bench), (2, bench.on_both_cores())):
         sides = [side(mode, FLOOD, 32, threads, hosts=100_000) for mode in MODES]
@@ -70,13 +70,13 @@ TWENTY_OF_PAPER = {"none": "slightly less than on the tree", "driven": "4 to 5 t
 
 
 def discovery_command(mode):
-    """What a controller is started with, of its port and the host that it listens at."""
+    """Returns the start command of a controller, as a function of its port and host."""
     fixed = ("urtica", "run", "discovery", "--offload", mode)
     return lambda port, host="127.0.0.1": (*fixed, "--listen", f"ptcp:{port}:{host}")
 
 
 def refusals(bench, modes):
-    """The sentences of the modes that `discovery` refuses."""
+    """Returns the messages of the modes that refuse `discovery`."""
     told = {}
     for mode in modes:
         server = Server(f"discovery, {mode}", discovery_command(mode)("{port}", "{host}"), may_refuse=True)
@@ -105,12 +105,12 @@ def discovery(bench):
     ]
 
 
-# A controller that failed so many times is not asked again: each time takes minutes.
+# After this number of failures a controller is skipped, since each failure takes minutes.
 FAILURES = 2
 
 
 def rounds(bench, controllers, where, measure):
-    """What each controller's rounds found: how it was discovered, or the sentence that says why it was not."""
+    """Returns the results of each controller's rounds: the discovery, or the reason why there is none."""
     found = {name: [] for name in controllers}
     for number in range(1, bench.settings.rounds + 1):
         for name in bench.random.sample(list(controllers), len(controllers)):
@@ -129,7 +129,8 @@ def rounds(bench, controllers, where, measure):
 
 
 def discovery_lines(what, names, found, refused, of_paper):
-    """From the last switch connected, which is what a controller answers for; from the first one, the switches count, too."""
+    """Returns lines with the times from the last switch connected, which show the controller; and from the first one, to
+    which the switches contribute, too."""
     lines = []
     for name in names:
         done = [each for each in found.get(name, []) if not isinstance(each, str)]

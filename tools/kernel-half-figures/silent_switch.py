@@ -1,4 +1,4 @@
-"""A switch that sends packet-ins as fast as it can and never reads: what the kernel holds for it."""
+"""A switch that sends packet-ins as fast as possible and never reads: the memory that the kernel holds for it."""
 
 import contextlib
 import re
@@ -14,7 +14,7 @@ from document import Line
 MIB = 2**20
 PAGE_BYTES = 4096
 
-# How long it sends, and how long nothing is taken until it gives up.
+# The duration of sending, and the time without progress after which it gives up.
 SENDING_S = 3
 SILENT_S = 0.5
 
@@ -24,7 +24,7 @@ PACKETS = 256
 
 
 def lines(bench, row, mode, server, target):
-    """The most that was held: by the sockets' own account, and by what the machine has left."""
+    """Returns lines of the maximum memory held: by the sockets' own account, and by the machine's available memory."""
     sockets, machine, remarks = [], [], []
     command = ()
     for number in range(1, bench.settings.rounds + 1):
@@ -66,7 +66,7 @@ def most_held(started, seconds):
 
 
 def send_some(switch, packets, at):
-    """Sends until the socket is full, a bounded number of times. Returns how many bytes it took."""
+    """Sends until the socket is full, a bounded number of times. Returns the number of bytes accepted."""
     taken = 0
     with contextlib.suppress(BlockingIOError):
         for _ in range(1000):
@@ -75,7 +75,7 @@ def send_some(switch, packets, at):
 
 
 def join(switch):
-    """Joins as a 1.0 switch, and answers what it must."""
+    """Joins as a 1.0 switch, and sends the required replies."""
     switch.sendall(message(HELLO, 1))
     received = b""
     while True:
@@ -91,7 +91,7 @@ def join(switch):
 
 
 def begin(switch):
-    """Waits until packet-ins are answered; long enough for the kernel to have its turn."""
+    """Waits until packet-ins are answered, long enough for the kernel to take over."""
     for _ in range(100):
         switch.sendall(packet_ins(1))
         receive(switch)
@@ -109,7 +109,7 @@ def message(kind, xid, body=b""):
 
 
 def packet_ins(count):
-    """UDP between two hosts, as the kernel answers it: whole messages."""
+    """Returns UDP packets between two hosts, which the kernel answers, as whole messages."""
     ethernet = bytes.fromhex("000000000002" "000000000001" "0800")
     ip = struct.pack("!BBHHHBBHII", 0x45, 0, 50, 0, 0, 64, 17, 0, 0x0A000001, 0x0A000002)
     frame = (ethernet + ip + struct.pack("!HHHH", 1, 2, 30, 0)).ljust(64, b"\0")
@@ -118,8 +118,8 @@ def packet_ins(count):
 
 
 def held(started):
-    """Bytes: of TCP's memory, or of the controller's socket alone where that is more; and those that are not available and not the
-    program's own."""
+    """Returns two numbers of bytes: TCP's memory, or the memory of the controller's socket alone if that is more; and, up to
+    a constant, the memory that is neither available nor used by the program."""
     stat = Path("/proc/net/sockstat").read_text()
     of_tcp = int(re.search(r"^TCP: .* mem (\d+)", stat, re.MULTILINE)[1]) * PAGE_BYTES
     available = int(re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)[1]) * 1024
@@ -127,13 +127,13 @@ def held(started):
 
 
 def of_socket(port):
-    """What `ss -m` tells of the controller's end."""
+    """Returns the bytes of the controller's sockets, from the output of `ss -m`."""
     said = subprocess.run(["ss", "-tmnH", f"( sport = :{port} )"], capture_output=True, text=True).stdout
     return bytes_in(said)
 
 
 def bytes_in(said):
-    """Received, queued to be sent, reserved, options and backlog. What is reserved may be less than nothing for a while, and is
-    told as an unsigned number."""
+    """Returns the sum of the bytes received, queued to be sent, reserved, of options and in the backlog. Reserved bytes may
+    be negative for a while, but are printed as an unsigned number."""
     fields = re.findall(r"\b(?:r|w|f|o|bl)(\d+)\b", "".join(re.findall(r"skmem:\((.*?)\)", said)))
     return sum(value - 2**32 if value >= 2**31 else value for value in map(int, fields))

@@ -1,4 +1,4 @@
-"""A program that is stopped, or killed and started again, while switches wait for answers."""
+"""A program that is stopped, or killed and restarted, while switches wait for answers."""
 
 import contextlib
 import json
@@ -13,13 +13,13 @@ from modes import WARM_UP_MS, l2
 
 SWITCHES = 16
 STOPPED_S = 1
-# How long the holder waits for a program, should this tool end before it has started one.
+# The time for which the holder waits for a program if this tool ends before starting one.
 HOLD_S = 10
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a load saw while something happened to the program."""
+    """The load's results while the program was disturbed."""
 
     lost: int
     closed: int
@@ -44,7 +44,7 @@ def lines(bench):
 
 
 def rounds(bench, what, modes, event, is_held):
-    """What each mode's rounds found, and the sentences of those that refuse."""
+    """Returns the results of each mode's rounds, and the messages of the modes that refuse."""
     found, refusals = {mode: [] for mode in modes}, {}
     for number in range(1, bench.settings.rounds + 1):
         for mode in bench.random.sample(modes, len(modes)):
@@ -84,12 +84,12 @@ def told(what, mode, found, refusal):
 
 
 def run(bench, mode, event, is_held):
-    """One load, in the middle of which `event` happens to the program."""
+    """Runs one load, in the middle of which `event` disturbs the program."""
     ms = max(500, bench.settings.ms // 2)
     with server(bench, mode, is_held) as started:
         warm_up = -(-WARM_UP_MS // ms)
         flags = ("-s", str(SWITCHES), "-M", "1000", "-l", str(warm_up + 4), "-w", str(warm_up), "-m", str(ms), "--verify")
-        # No process id: it changes.
+        # No process id, since it changes.
         target = ("-c", bench.place.host, "-p", str(started.port))
         command = bench.load_pinned(("urtica", "bench", *target, *flags))
         report, status = reported(bench, command, lambda load: in_the_first_test_that_counts(started, load, ms, event))
@@ -105,7 +105,7 @@ def server(bench, mode, is_held):
             yield started
         finally:
             if is_held:
-                # By SIGINT the holder ends as well; by SIGTERM it would wait.
+                # SIGINT also ends the holder; after SIGTERM it would wait.
                 started.process.send_signal(signal.SIGINT)
                 started.process.wait(HOLD_S)
 
@@ -117,7 +117,7 @@ def in_the_first_test_that_counts(started, load, ms, event):
 
 
 def reported(bench, command, meanwhile):
-    """The report of a load, and its status. It is stopped, should this not come to its end."""
+    """Returns the report of a load, and its status. Stops the load if it is interrupted."""
     file = bench.folder / "report.json"
     file.unlink(missing_ok=True)
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
@@ -134,7 +134,8 @@ def reported(bench, command, meanwhile):
 
 
 def found_in(report, status, commands):
-    """A gap is the longest that an answer took: each switch waits for one. What came twice, or was wrong, is faulty."""
+    """Returns the longest gap, which is the longest time to an answer, since each switch waits for one. Duplicate or wrong
+    answers are faulty."""
     lost = report["tally"]["lost"] + report["unanswered"]
     longest_us = report["latency"]["max_us"] if report["latency"] else 0
     return Found(lost, len(report["closed"]), longest_us / 1000, status != 0, commands)

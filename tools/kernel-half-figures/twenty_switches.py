@@ -1,4 +1,4 @@
-"""Twenty Open vSwitches in namespaces of their own, joined in a ring with chords, and a controller that discovers them."""
+"""Twenty Open vSwitches, each in its own namespace, joined in a ring with chords, and a controller that discovers them."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ CONTROLLER = "10.78.0.254"
 
 @dataclass(frozen=True)
 class Network:
-    """The room of the controller, and what speaks to each switch's database."""
+    """The controller's room, and connections to each switch's database."""
 
     room: str
     folder: Path
@@ -29,7 +29,7 @@ class Network:
         return f"{len(self.databases)} Open vSwitches in namespaces, joined by {self.cables} links"
 
     def discovery(self, bench, controller):
-        """Starts a controller, has all switches connect, and waits until each link is known in both directions."""
+        """Starts a controller, connects all switches, and waits until each link is known in both directions."""
         log = self.folder / "controller.log"
         command = controller(PORT, CONTROLLER)
         in_room = ("ip", "netns", "exec", self.room, "env", f"RUST_LOG={LOG}", *bench.real(command))
@@ -65,7 +65,7 @@ def network(bench):
 
 
 def join_controller(room, rooms):
-    """Every switch has a way to the controller, by a bridge of the kernel's."""
+    """Connects every switch to the controller, by a bridge of the kernel."""
     call("ip", "-n", room, "link", "add", "br0", "type", "bridge")
     call("ip", "-n", room, "address", "add", f"{CONTROLLER}/24", "dev", "br0")
     call("ip", "-n", room, "link", "set", "br0", "up")
@@ -78,7 +78,7 @@ def join_controller(room, rooms):
 
 
 def join_switches(rooms):
-    """A ring, and a chord from every second switch to the one opposite. Returns the two numbers of each cable."""
+    """Creates a ring, and a chord from every second switch to the opposite one. Returns the two switches of each cable."""
     count = len(rooms)
     cables = [(number, number % count + 1) for number in range(1, count + 1)]
     cables += [(number, number + count // 2) for number in range(1, count // 2 + 1, 2)]
@@ -92,7 +92,7 @@ def join_switches(rooms):
 
 @contextlib.contextmanager
 def switch(folder, room, number, cables):
-    """An Open vSwitch with a port for each of its cables. Yields its database."""
+    """Runs an Open vSwitch with a port for each of its cables. Yields its database."""
     folder.mkdir()
     with open_vswitch(folder, lambda *command: ("ip", "netns", "exec", room, *command)):
         database = f"unix:{folder}/db.sock"

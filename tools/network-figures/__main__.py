@@ -13,7 +13,7 @@ what tools/setup installs; the rows with Mininet need root. Run it on a quiet ma
 import sys
 from pathlib import Path
 
-# Controllers, targets, lines of a table and the way to draw are those of the controller's figures.
+# Shares controllers, targets, lines of a table and drawing with the controller's figures.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "figures"))
 
 from command import Figures, run

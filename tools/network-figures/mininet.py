@@ -1,4 +1,4 @@
-"""Topology discovery on a network that Mininet makes of Open vSwitches, timed by the controller's own log."""
+"""Topology discovery on a network of Open vSwitches created by Mininet, timed by the controller's own log."""
 
 import datetime
 import os
@@ -16,7 +16,7 @@ SWITCHES = 13
 LINKS = 24
 DEADLINE_S = 120
 
-# Links are told of when the topology that has them is there for programs to see.
+# Links are logged once the topology that contains them is visible to programs.
 LOG = "info,urtica_services::discovery=debug"
 
 
@@ -30,7 +30,7 @@ def os_ken(port):
 
 @dataclass(frozen=True)
 class Discovery:
-    """How long it took until the last link was known, and the controller's command."""
+    """The time until the last link was known, and the controller's command."""
 
     since_last_switch_ms: float
     since_first_switch_ms: float
@@ -38,7 +38,7 @@ class Discovery:
 
 
 def discovery(bench, controller):
-    """Has a controller discover the network. `controller` makes its command of a port."""
+    """Lets a controller discover the network. `controller` returns its command for a port."""
     if os.geteuid() != 0:
         raise MeasureError("it needs root, to make network namespaces")
     with (
@@ -73,8 +73,8 @@ def measured(folder, room, bench, controller):
 
 
 def mininet(port):
-    """In a process namespace of its own, for a Mininet that fails kills other controllers by their names. It has no test to
-    run, and waits for its standard input to end, which is the end of it: so it sleeps."""
+    """Runs Mininet in a separate process namespace, since a failing Mininet kills other controllers by name. Without a test
+    to run, it waits for the end of its standard input, which would be at once; so it sleeps."""
     topology = "--topo=tree,depth=3,fanout=3"
     switch = "--switch=ovs,datapath=user,protocols=OpenFlow13"
     remote = f"--controller=remote,ip=127.0.0.1,port={port}"
@@ -87,7 +87,7 @@ def times(log, sentence):
 
 
 def links(log):
-    """When each link was known first."""
+    """Returns the time at which each link was first known."""
     found = {}
     for line in log.read_text(errors="replace").splitlines():
         if match := re.search(r" link up link=(.*)", line):

@@ -1,4 +1,4 @@
-"""os-ken's own link discovery, which says when each switch joined and each link was known, in the words of our log."""
+"""os-ken's own link discovery, which logs when each switch joined and each link was known, in the format of our log."""
 
 import datetime
 import sys

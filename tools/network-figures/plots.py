@@ -29,7 +29,7 @@ the most of the rounds.
 
 
 def drawn_from(lines):
-    """The pictures that there are lines for, by name."""
+    """Returns the pictures for which there are lines, by name."""
     fairness = [line for line in lines if line.row == "figure-16" and line.ours]
     shared = [line for line in lines if line.row == "figure-20"]
     pictures = {}
@@ -51,7 +51,7 @@ def fairness_chart(lines):
 
 
 def shared_chart(lines):
-    """A panel for each load, with a curve for each way to share."""
+    """Returns a panel for each load, with a curve for each way to share."""
     panels = {}
     for line in lines:
         name, load, shards = re.match(r"(.*?), (.*), max rate, (\d+) shard", line.what).groups()

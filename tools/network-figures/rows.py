@@ -1,4 +1,4 @@
-"""The rows of the table: what is compared with what, and the targets."""
+"""The rows of the table: their comparisons and targets."""
 
 from dataclasses import replace
 
@@ -8,11 +8,11 @@ from document import Line, at_least, at_most, figure_line, ratio_line
 from command import Group
 from in_process import figures as in_process_figures
 
-# Few enough hosts that each is met again and again: what is shared is read, and hardly ever written. With the datapath
-# id in its addresses, a host is at one switch only.
+# Few hosts, which are all seen repeatedly: shared state is read, and hardly ever written. The datapath id is part of the
+# addresses, so a host is at one switch only.
 READ_MOSTLY = ("-M", "1000")
 
-# A source that was never seen before in each packet-in: a new key, and a table that grows.
+# A new source in each packet-in: a new key, and a growing table.
 NEW_SOURCES = ("--unique-macs",)
 
 # A write for each packet-in, as in the paper's Figures 5 and 20, whose controllers insert each source, known or not.
@@ -32,7 +32,7 @@ BASE = Side(LOCAL, L2)
 
 
 def global_learning(bench):
-    """Max rate; on two cores load and controller share both, so that only the ratio says anything."""
+    """The maximum rate. On two cores load and controller share both, so only the ratio is meaningful."""
     ours, local = bench.take_turns("1", replace(BASE, name="lock-free", server=learning("global")), BASE)
     what = "global learning, lock-free, over local learning (`l2`), max rate, one core"
     lines = [ratio_line("1", what, at_least(0.9), "rate", "/s", ours, local)]
@@ -44,7 +44,7 @@ def global_learning(bench):
 
 
 def shared_over_local(bench):
-    """What it costs to share hosts that are hardly ever written, and ones that are written for each packet-in."""
+    """The cost of sharing hosts that are hardly ever written, and hosts that are written for each packet-in."""
     least_written = {"STM": 0.3, "mutex": 0.5, "lock-free": 0.8}
     read_mostly = over_local(bench, READ_MOSTLY, "read-mostly", {"STM": 0.6, "mutex": 0.6})
     overwritten = over_local(bench, READ_MOSTLY, "a known host overwritten for each packet-in", least_written, WRITE_EACH)
@@ -75,7 +75,7 @@ def latency_with_shared_work(bench):
 
 
 def fairness(bench):
-    """McNettle's Figure 16: fairness at max rate by the number of switches, for numbers of cores."""
+    """McNettle's Figure 16: fairness at the maximum rate by the number of switches, for several numbers of cores."""
     lines = []
     for shards in (1, 2):
         runner = bench if shards == 1 else bench.on_both_cores()
@@ -90,7 +90,8 @@ def fairness(bench):
 
 
 def shared_state(bench):
-    """McNettle's Figure 20: throughput by the number of cores, for ways to share state. The paper writes for each packet-in."""
+    """McNettle's Figure 20: throughput by the number of cores, for several ways to share state. The paper writes for each
+    packet-in."""
     uses = ((WRITE_EACH, "a write for each packet-in"), ((), "read-mostly"))
     loads = [(options, how, count) for options, how in uses for count in (16, 1000)]
     lines = []
@@ -111,7 +112,7 @@ def shared_state(bench):
 
 
 def in_process(row, figures):
-    """Rows that `urtica bench network` measures: the name of each of its figures, with the target."""
+    """Rows measured by `urtica bench network`: the name of each of its figures, with the target."""
 
     def measured(bench):
         found, command = in_process_figures(bench, row_name, cores_of(bench, row))
@@ -121,7 +122,7 @@ def in_process(row, figures):
     return measured
 
 
-# What each row is called by `urtica bench network --figure`.
+# The row's name for `urtica bench network --figure`.
 IN_PROCESS = {
     "3": "reservations",
     "5": "discovery",
@@ -133,7 +134,7 @@ IN_PROCESS = {
 
 
 def cores_of(bench, row):
-    """Reservations and next hops may use both cores; all else is about one."""
+    """Returns both cores for reservations and next hops, and one core for other rows."""
     both = f"{bench.settings.server_core},{bench.settings.load_core}"
     return both if row in ("3", "7") else bench.settings.server_core
 
@@ -144,7 +145,7 @@ def line_of(row, record, target, command):
 
 
 def discovery_on_mininet(bench):
-    """Ours, and os-ken's beside it. That a run of os-ken found not all links, as happens, is told and fails nothing."""
+    """Ours, and os-ken's beside it. Runs in which os-ken does not find all links are reported, but are not failures."""
     controllers = {"ours": mininet.ours, "os-ken": mininet.os_ken}
     sides = list(controllers) if bench.settings.rivals else ["ours"]
     found, failures = {side: {} for side in sides}, []
@@ -177,8 +178,8 @@ def our_discovery(ours):
 
 
 def discovery_over_os_ken(ours, theirs, failures):
-    """The time counts from the first switch: most of what comes after the last is Open vSwitch's, which works off what a slow
-    controller has not asked for yet. Of rounds in which os-ken failed, `theirs` has `None`."""
+    """The time starts at the first switch: most of the time after the last switch is Open vSwitch's, which handles the
+    requests of a slow controller late. For rounds in which os-ken failed, `theirs` contains `None`."""
     rounds = [(mine, its) for mine, its in zip(ours, theirs) if its]
     since_first = [[found.since_first_switch_ms for found in both] for both in rounds]
     return Line(

@@ -16,7 +16,7 @@ from bench import MeasureError
 
 class DiscoveryBesideOsKen(unittest.TestCase):
     def lines(self, os_ken, rivals=True):
-        """The lines of two rounds in which ours needs 2 ms, and `os_ken` says what comes of each of its runs."""
+        """Returns the lines of two rounds in which ours needs 2 ms, and `os_ken` has the results of its runs."""
         theirs = iter(os_ken)
 
         def discovery(_, controller):

@@ -12,7 +12,7 @@ requests that Schemathesis makes. Needs Linux, two cores, and what tools/setup i
 import sys
 from pathlib import Path
 
-# Controllers, targets, lines of a table and instruction counts are those of the controller's figures.
+# Shares controllers, targets, lines of a table and instruction counts with the controller's figures.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "figures"))
 
 import http_rows

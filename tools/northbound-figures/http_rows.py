@@ -1,4 +1,4 @@
-"""The rows about the HTTP interface and about programs that change."""
+"""The rows about the HTTP interface and about replaced programs."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from command import Group
 from document import Line, at_least, at_most, ratio_line
 from watchers import WatchedBench, get, wait_until_answered
 
-# Where the interface is in all runs, of which there is one at a time.
+# The interface's address in all runs, of which only one is active at a time.
 HTTP = (OWN_HOST, free_port())
 NORTHBOUND = f"--northbound={HTTP[0]}:{HTTP[1]}"
 WITH_HTTP = Server("l2 with HTTP", (*L2.command, NORTHBOUND))
@@ -24,7 +24,7 @@ CHANGE_TIMEOUT_S = 1800
 
 
 def told(command):
-    """As one would type it."""
+    """Returns a command as a user would type it."""
     return shown(command).replace(f":{HTTP[1]}", ":8080")
 
 
@@ -38,7 +38,7 @@ def throughput(bench):
 
 
 def large_switch(bench):
-    """The entries of a switch by HTTP: how long they take, and what the controller's memory grows by."""
+    """Lists the entries of a switch by HTTP: the time, and the growth of the controller's memory."""
     count = 2_000 if bench.settings.quick else ENTRIES
     seconds, growth, commands = [], [], []
     with entries_file(bench, count) as file:
@@ -88,8 +88,8 @@ def one_listing(bench, entries, count):
 
 
 def change_of_a_program(bench):
-    """What `cargo bench -p urtica-net --bench changes` tells: in simulated time, so that every run finds the same. A build that is
-    not optimised does in a quick run."""
+    """Runs `cargo bench -p urtica-net --bench changes`, in simulated time, so that every run has equal results. A quick run
+    uses an unoptimised build."""
     profile = ("--profile", "dev") if bench.settings.quick else ()
     command = ("cargo", "bench", "--locked", *profile, "-p", "urtica-net", "--bench", "changes")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=CHANGE_TIMEOUT_S)
@@ -105,12 +105,12 @@ def change_of_a_program(bench):
 
 
 def count_line(row, what, count, commands):
-    """Something that is counted once, and of which there should be none."""
+    """Returns the line of a single count, which should be 0."""
     return Line(row, what, "", [count], at_most(0), commands=commands)
 
 
 def changes_in(text):
-    """Flow mods that did not differ, and packets lost, of each change."""
+    """Returns the redundant flow mods and the lost packets of each change."""
     found = re.findall(r"(\d+) that did not differ, (\d+) packets lost", text)
     return [(int(same), int(lost)) for same, lost in found]
 
@@ -142,7 +142,7 @@ def fuzzed(bench):
 
 
 def findings_in(text):
-    """Requests, server errors and requests that were not answered, by Schemathesis's summary; `None` without one."""
+    """Returns the requests, server errors and unanswered requests in Schemathesis's summary; `None` without one."""
     requests = re.search(r"^\s*(\d+) generated\b", text, re.MULTILINE)
     if not requests:
         return None
@@ -155,7 +155,7 @@ def findings_in(text):
 
 @contextmanager
 def background(bench, command, log):
-    """A process of ours, which is ended by its id."""
+    """Runs a process of ours, and ends it by its id."""
     with open(bench.folder / log, "w") as output:
         process = subprocess.Popen(bench.real(command), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
@@ -180,7 +180,7 @@ def wait_until(is_so, what, server):
 
 
 def peak_kib(pid):
-    """The most that a process had resident so far."""
+    """Returns the maximum resident memory of a process so far."""
     with open(f"/proc/{pid}/status") as status:
         return int(re.search(r"^VmHWM:\s+(\d+) kB", status.read(), re.MULTILINE)[1])
 

@@ -1,8 +1,9 @@
-"""Switches that connect by TLS all at once, speak OpenFlow 1.0, and stay until they are told to end.
+"""Switches that all connect by TLS at once, speak OpenFlow 1.0, and stay until this process is ended.
 
     python3 storm.py HOST PORT SWITCHES KEY CERTIFICATE CA
 
-Prints when the first began to connect, in seconds since 1970, and then how many have said who they are, as that grows.
+Prints the time of the first connection attempt, in seconds since 1970, and then the growing number of switches that have sent
+their features reply.
 """
 
 import asyncio
@@ -46,7 +47,7 @@ async def storm(host, port, count, context):
 
 def main(host, port, count, key, certificate, authority):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # As in Open vSwitch: certificates of ovs-pki tell no host names.
+    # As in Open vSwitch: certificates of ovs-pki have no host names.
     context.check_hostname = False
     context.load_cert_chain(certificate, key)
     context.load_verify_locations(authority)

@@ -94,7 +94,7 @@ class LoadsOverTls(unittest.TestCase):
 
 class Clients(unittest.TestCase):
     def served(self, answer):
-        """What comes of a WebSocket client whom a server gives this answer."""
+        """Returns the result of a WebSocket client that receives this answer from a server."""
         listener = socket.create_server(("127.0.0.1", 0))
 
         def serve():

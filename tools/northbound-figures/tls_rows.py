@@ -15,13 +15,13 @@ from document import Line, at_least, at_most, ratio_line
 STORM = "tools/northbound-figures/storm.py"
 SWITCHES = 1000
 DEADLINE_S = 120
-# How many functions of a profile are named.
+# The number of functions of a profile that are named.
 NAMED = 5
 
 
 @dataclass(frozen=True)
 class Keys:
-    """What `ovs-pki` has made for a controller and its switches."""
+    """The keys and certificates made by `ovs-pki` for a controller and its switches."""
 
     folder: Path
 
@@ -37,7 +37,7 @@ class Keys:
         return keys
 
     def files(self, name, peers):
-        """Private key, certificate, and those who sign the peers' certificates."""
+        """Returns the private key, the certificate, and the CA of the peers' certificates."""
         return [str(self.folder / file) for file in (f"{name}-privkey.pem", f"{name}-cert.pem", f"{peers}ca/cacert.pem")]
 
     def options(self, name, peers):
@@ -45,13 +45,13 @@ class Keys:
         return tuple(part for pair in zip(flags, self.files(name, peers)) for part in pair)
 
     def told(self, command):
-        """As one would type it, in the folder of the keys."""
+        """Returns a command as a user would type it, in the folder of the keys."""
         command = re.sub(r"(storm\.py 127\.0\.0\.1) \d+", r"\1 6653", command)
         return re.sub(r"\b(p?ssl):(?:\d+:127\.0\.0\.1|127\.0\.0\.1:\d+)", r"\1:6653", command).replace(f"{self.folder}/", "")
 
 
 class TlsBench(Bench):
-    """A bench whose load speaks TLS where the server does."""
+    """A bench whose load uses TLS if the server does."""
 
     def __init__(self, bench, keys):
         super().__init__(bench.settings, bench.folder)
@@ -90,7 +90,7 @@ def throughput(bench):
 
 
 def instructions(bench, side, keys):
-    """What a packet-in costs over TLS, and the functions that most of it is in."""
+    """Returns the instructions per packet-in over TLS, with the functions that have most of them."""
     output = bench.folder / "callgrind.out"
     wrapper = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={output}")
     mode = ("--window", "64") if bench.settings.quick else side.mode
@@ -104,13 +104,13 @@ def instructions(bench, side, keys):
 
 
 def profile(output):
-    """The functions with the largest shares of a run, with these."""
+    """Returns the functions with the largest shares of a run, and these shares."""
     done = subprocess.run(["callgrind_annotate", "--auto=no", str(output)], capture_output=True, text=True)
     return functions_in(done.stdout)[:NAMED]
 
 
 def functions_in(text):
-    """`callgrind_annotate`'s lines: instructions, their share in parentheses, file and function, and the object."""
+    """Parses `callgrind_annotate`'s lines: instructions, their share in parentheses, file and function, and the object."""
     found = []
     for line in text.splitlines():
         count, _, rest = line.strip().partition(" (")
@@ -123,7 +123,7 @@ def functions_in(text):
 
 
 def storm(bench):
-    """All switches connect at once; how long it takes until the last has joined."""
+    """Connects all switches at once, and measures the time until the last has joined."""
     keys, count = Keys.made_in(bench.folder), bench.settings.few(SWITCHES)
     values, commands = [], []
     for number in range(1, bench.settings.rounds + 1):
@@ -157,7 +157,7 @@ def wait_for(server, switches, count):
 
 
 def last_joined(server):
-    """When, in seconds since 1970, by the controller's log."""
+    """Returns the time, in seconds since 1970, by the controller's log."""
     lines = server.log.read_text(errors="replace").splitlines()
     at = max(line.split()[0] for line in lines if " switch joined " in line)
     return datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp()

@@ -1,4 +1,4 @@
-"""Clients of the HTTP interface that are there while something else is measured: one that scrapes, one that watches events."""
+"""Clients of the HTTP interface that run during a measurement: one scrapes metrics, one receives events."""
 
 import base64
 import contextlib
@@ -36,7 +36,7 @@ class WatchedBench(Bench):
 
 
 def get(http, path, timeout=TIMEOUT_S):
-    """The body of a response, which is read to its end."""
+    """Returns the whole body of a response."""
     host, port = http
     with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=timeout) as response:
         return response.read()
@@ -55,7 +55,7 @@ def wait_until_answered(http, path):
 
 @contextlib.contextmanager
 def watched(http, core):
-    """Both clients, on this core. Ends with an error where one of them was not served."""
+    """Runs both clients on this core during the block. Raises an error if either was not served."""
     stop, problems = threading.Event(), []
     websocket = open_websocket(http)
     clients = [
@@ -85,7 +85,7 @@ def on_core(core, problems, work, *arguments):
 
 
 def scrape(http, stop):
-    """A scrape at once, and then one each second."""
+    """Scrapes at once, and then each second."""
     while True:
         if b"urtica_switches" not in get(http, "/metrics"):
             raise MeasureError("there are no metrics")
@@ -94,7 +94,7 @@ def scrape(http, stop):
 
 
 def open_websocket(http):
-    """A client of the events as Ryu's pages are (RFC 6455 section 4.1)."""
+    """Connects as a client of events, like Ryu's pages (RFC 6455 section 4.1)."""
     client = socket.create_connection(http, TIMEOUT_S)
     key = base64.b64encode(os.urandom(16)).decode()
     client.sendall(
@@ -109,7 +109,7 @@ def open_websocket(http):
 
 
 def drain(client, stop):
-    """Reads what comes until it is shut down."""
+    """Reads until the socket is shut down."""
     while client.recv(65536):
         pass
     if not stop.is_set():

@@ -12,7 +12,7 @@ environment in target/python. Needs Linux, two cores, and what tools/setup insta
 import sys
 from pathlib import Path
 
-# Controllers, targets and lines of a table are those of the controller's figures.
+# Shares controllers, targets and lines of a table with the controller's figures.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "figures"))
 
 import environment

@@ -1,4 +1,4 @@
-"""A Ryu application that counts packet-ins by switch and port: the second of two with a packet-in handler."""
+"""A Ryu application that counts packet-ins by switch and port: the second application with a packet-in handler."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The virtual environment of the rows' programs: both packages, built from this checkout, and pytest."""
+"""The virtual environment of the measured programs: both packages, built from this checkout, and pytest."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ VERSIONS = "import platform; from importlib.metadata import version; print(platf
 
 
 def prepared():
-    """Builds the packages, and installs them for the interpreter that os-ken has. Returns facts for the document."""
+    """Builds the packages, and installs them for os-ken's interpreter. Returns facts for the document."""
     call("tools/python", "build")
     if not (ROOT / PYTHON).exists():
         call(os_ken_python(), "-m", "venv", ENVIRONMENT)
@@ -32,6 +32,6 @@ def call(*command):
 
 
 def versions(interpreter, package):
-    """Returns the versions of the interpreter and of a package; without the package nothing."""
+    """Returns the versions of the interpreter and of a package; an empty list if the package is missing."""
     program = VERSIONS.format(package=package)
     return subprocess.run([interpreter, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout.split()

@@ -33,7 +33,7 @@ STATS_FIELDS = (
 
 
 def match(number):
-    """in_port, eth_dst and eth_src, as a learning switch installs them."""
+    """Returns a match on in_port, eth_dst and eth_src, as a learning switch installs it."""
     fields = struct.pack("!II", 0x80000004, number % 48 + 1)
     fields += struct.pack("!I", 0x80000606) + (number + 1).to_bytes(6, "big")
     fields += struct.pack("!I", 0x80000806) + (number + 2).to_bytes(6, "big")
@@ -42,7 +42,7 @@ def match(number):
 
 
 def output(number):
-    """An instruction that applies an output."""
+    """Returns an instruction that applies an output action."""
     return struct.pack("!HH4x", 4, 24) + struct.pack("!HHIH6x", 0, 16, number % 48 + 1, 128)
 
 
@@ -53,7 +53,7 @@ def entry(number):
 
 
 def frames(count):
-    """The reply's messages, each as large as OpenFlow allows."""
+    """Returns the reply's messages, each as large as OpenFlow allows."""
     bodies = [b""]
     for number in range(count):
         made = entry(number)
@@ -69,7 +69,7 @@ def frame(body, is_last):
 
 
 def read(stats):
-    """The sum of an entry's fields, and of its texts' lengths."""
+    """Returns the sum of an entry's fields, and of the lengths of its texts."""
     total = sum(getattr(stats, name) for name in STATS_FIELDS)
     for _, value in stats.match.items():
         total += value if isinstance(value, int) else len(value)

@@ -1,4 +1,4 @@
-"""The rows about packet-ins: Ryu's learning switch, with os-ken for comparison, and other programs with ours."""
+"""The rows about packet-ins: Ryu's learning switch, compared with os-ken, and other programs on our controller."""
 
 import statistics
 from dataclasses import replace
@@ -24,7 +24,7 @@ def ryu(name, *programs, options=WARNINGS):
 
 
 def os_ken(hub, options):
-    """The same program on os-ken, by os-ken's names."""
+    """Returns the command of the program on os-ken, with os-ken's names."""
     program = ("python", OS_KEN_MANAGER, SIMPLE_SWITCH, "{port}", "--ofp-listen-host", "{host}", *options)
     return Server(f"os-ken, {hub} hub", ("env", f"OSKEN_HUB_TYPE={hub}", *program), is_rival=True)
 
@@ -67,7 +67,7 @@ def ping_pong(bench):
 
 
 def sides(bench, server, options, mode=WINDOW):
-    """Ours, and os-ken's with each of its hubs."""
+    """Returns our side, and os-ken's with each of its hubs."""
     rivals = [os_ken(hub, options) for hub in HUBS] if bench.settings.rivals else []
     return [side(each, mode) for each in (server, *rivals)]
 
@@ -81,14 +81,14 @@ def median_rate(runs):
 
 
 def with_hubs(line, theirs):
-    """The line, with a remark on which of os-ken's hubs it is compared with."""
+    """Returns the line, with a remark on the hub of os-ken that it is compared with."""
     rates = ", ".join(f"{runs[0].side} {median_rate(runs):,.0f}/s" for runs in theirs)
     line.remarks.append(f"compared with the faster of {rates}")
     return line
 
 
 def inverted(line):
-    """The line with the other's figures over ours."""
+    """Returns the line with the ratios of the other's figures over ours."""
     return replace(line, ratios=[1 / ratio for ratio in line.ratios])
 
 

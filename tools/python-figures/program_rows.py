@@ -1,4 +1,4 @@
-"""The rows about programs that end: one that decodes flow entries, with os-ken for comparison, and pytest."""
+"""The rows about programs that end: one that decodes flow entries, compared with os-ken, and pytest."""
 
 import subprocess
 import time
@@ -29,7 +29,7 @@ def decoding(bench, command):
 
 
 def compared(line, found):
-    """The line, with os-ken's time over ours if os-ken was measured."""
+    """Returns the line, with os-ken's time over ours if os-ken was measured."""
     if "os_ken" in found:
         line.what, line.target = f"{line.what}, os-ken's time over ours", at_least(10)
         line.against = [took for took, _ in found["os_ken"]]
@@ -40,7 +40,7 @@ def compared(line, found):
     return line
 
 
-# Tests of ALL_PAIRS, with the program of each and the target.
+# The tests of ALL_PAIRS, each with its program and the target.
 TESTS = {
     "test_learning": ("the learning switch of the package `urtica` on a tree of 7 switches, all pairs pinged", at_most(0.3)),
     "test_simple_switch_13": ("`simple_switch_13` on a tree of 7 switches, all pairs pinged", at_most(0.3)),
@@ -64,8 +64,8 @@ def duration_s(bench, command):
 
 
 def in_turns(bench, row, commands, measure):
-    """What `measure` returns for each command on the server's core, by the commands' names and in the order of the rounds; and
-    the commands as one would type them. The order within a round is drawn."""
+    """Returns the results of `measure` for each command on the server's core, by the commands' names and in the order of the
+    rounds; and the commands as a user would type them. The order within a round is random."""
     commands = {name: bench.pinned(bench.settings.server_core, command) for name, command in commands.items()}
     found = {name: [] for name in commands}
     for number in range(1, bench.settings.rounds + 1):

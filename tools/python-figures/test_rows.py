@@ -65,7 +65,7 @@ class OsKensHubs(unittest.TestCase):
 
 class Programs(unittest.TestCase):
     def flow_stats(self, ours, theirs):
-        """The line of two rounds in which the program prints these texts."""
+        """Returns the line of two rounds in which the programs print these texts."""
 
         def output_of(_, command):
             return theirs if "os_ken" in command else ours

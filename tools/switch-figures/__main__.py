@@ -20,7 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Targets, lines of a table and facts about the machine are those of the controller's figures.
+# Shares targets, lines of a table and facts about the machine with the controller's figures.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "figures"))
 
 from bench import ROOT
@@ -90,7 +90,7 @@ def positive(text):
 
 
 def kept_or_new(args):
-    """The sitting to go on with. One that has been begun is not thrown away unasked."""
+    """Returns the sitting to continue. An unfinished one is only discarded on request."""
     kept = Sitting.read(args.sitting) if args.sitting.exists() else None
     if kept is None and (args.go_on or args.document):
         sys.exit(f"switch-figures: there is no sitting in {args.sitting}; begin one, without --continue and --document")
@@ -119,7 +119,7 @@ def refuse_what_is_missing(args):
 
 
 def complaint_about(ovs_bench):
-    """What is wrong with ovs-bench's folder, or nothing."""
+    """Returns the problem with ovs-bench's folder, if any."""
     if ovs_bench is None:
         return (
             "needs ovs-bench, which measures Open vSwitch and is no part of this project; say where it is, as in "
@@ -134,14 +134,14 @@ def complaint_about(ovs_bench):
 
 
 def build():
-    """The program as it stands here, optimised."""
+    """Builds the program from the current sources, optimised."""
     if subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT).returncode != 0:
         sys.exit("switch-figures: cargo could not build urtica")
     return (ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/urtica").resolve()
 
 
 if __name__ == "__main__":
-    # What was started is stopped on the way out, whoever ends this.
+    # Stop all started programs at the end, even after a signal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         main()

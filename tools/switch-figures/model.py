@@ -1,22 +1,22 @@
-"""An analytic model of what a packet costs in the pipeline alone: a sum over the templates that it meets, and where in memory they lie.
+"""An analytic model of a packet's cost in the pipeline alone: a sum over the templates that it passes, and their memory accesses.
 
 Eleven points of the sitting calibrate it; the others are predicted. A packet costs
 
     cycles = frame + sum of the parts below + sum over cache lines of the cost of the level that they come from
 
-with these parts, each the difference between calibrating points with one flow:
+with these parts, each the difference of calibrating points with one flow:
 
     frame     received, processed by a table of one entry, sent: `port`
     hash      a hash table, its entry in the first-level cache: `l2-1k` over `port`
     pauses    a hash table whose memory is fetched ahead: `l2-100k` over `l2-1k`
-    address   the headers up to TCP found, an IPv4 address rewritten with its checksums: `lb` over `l2-1k`
+    address   headers up to TCP found, an IPv4 address rewritten with its checksums: `lb` over `l2-1k`
     route     headers found, a trie, its pauses, Ethernet addresses and TTL rewritten: `l3` over `port`
-    pop       a VLAN tag taken off, and what tables in a row save: `gateway` over its other parts
-    push      a VLAN tag put on, likewise: `gateway-down` over its other parts
+    pop       a VLAN tag popped, and the savings of consecutive tables: `gateway` over its other parts
+    push      a VLAN tag pushed, likewise: `gateway-down` over its other parts
 
-A table adds cache lines: a hash table's slot and entry, a trie's root, node and entry. Which level they come from follows
-from how many entries the flows reach; `l2-1k` with 1,000 flows calibrates the second level, `l3` with a million the
-third, `l2-100k` with a million memory, and `port` with a million what it takes to stream the packets themselves.
+A table adds cache lines: a hash table's slot and entry, a trie's root, node and entry. The number of entries that the flows
+reach determines the level that they come from; `l2-1k` with 1,000 flows calibrates the second level, `l3` with a million the
+third, `l2-100k` with a million memory, and `port` with a million the cost of streaming the packets themselves.
 """
 
 import math
@@ -26,9 +26,9 @@ from points import FLOWS, Rate
 from rows import ours
 
 LINE = 64
-# What of each cache is left for tables: the rest has buffers, packets and code, and the last one other people's data.
+# The share of each cache for tables: the rest has buffers, packets and code, and in the last cache other programs' data.
 CACHES = (20 << 10, 768 << 10, 6 << 20)
-# Packets that take more stream from memory: 64 bytes each.
+# Packets that need more than this stream from memory: 64 bytes each.
 STREAM = 24 << 20
 
 WITHIN = 0.25
@@ -36,14 +36,14 @@ WITHIN = 0.25
 
 @dataclass(frozen=True)
 class Path:
-    """What a packet of a pipeline meets: how often each part, and for each table how many entries it has and how many
-    cache lines a search of it looks at."""
+    """The path of a packet of a pipeline: how often it passes each part, and for each table its number of entries and the
+    number of cache lines that a search reads."""
 
     parts: dict
     tables: tuple = ()
 
 
-# A root's lines, which are 4,096, and those of nodes and entries.
+# The 4,096 lines of a root, and the lines of nodes and entries.
 ROUTES = ((4_096, 1), (10_000, 2))
 
 PATHS = {
@@ -66,7 +66,7 @@ CALIBRATING = {
 
 
 def section(sitting):
-    """What the document says: empty where calibrating points are missing."""
+    """Returns the model's section of the document; empty if calibrating points are missing."""
     measured = {point: cycles(sitting, point) for point in points()}
     if any(measured.get(point) is None for point in CALIBRATING):
         return ""
@@ -105,7 +105,7 @@ def row(model, point, measured):
 
 
 class Model:
-    """Costs, as the calibrating points tell them."""
+    """The costs derived from the calibrating points."""
 
     def __init__(self, measured):
         def one(pipeline, flows=1):
@@ -127,7 +127,7 @@ class Model:
         return {"frame": self.frame, **self.parts, **lines}
 
     def known(self, pipeline):
-        """What the parts known so far make up."""
+        """Returns the cost of the parts known so far."""
         parts = PATHS[pipeline].parts.items()
         return self.frame + sum(self.parts[name] * count for name, count in parts if name in self.parts)
 
@@ -136,7 +136,7 @@ class Model:
         return self.known(point.pipeline) + lines + self.stream(point.flows)
 
     def per_line(self, measured, point):
-        """What a line of the next level costs, which is all that is not known of this point."""
+        """Returns the cost of a line of the next level, the only unknown of this point."""
         return max(0, measured[point] - self.predict(point)) / self.shares(point)[len(self.levels)]
 
     def stream(self, flows):
@@ -144,7 +144,7 @@ class Model:
 
     @staticmethod
     def shares(point):
-        """How many of the cache lines that a packet looks at come from each level."""
+        """Returns how many of the cache lines that a packet reads come from each level."""
         tables = PATHS[point.pipeline].tables
         reached = [(entries * -math.expm1(-point.flows / entries), lines) for entries, lines in tables]
         size = sum(entries * lines * LINE for entries, lines in reached)

@@ -31,7 +31,7 @@ def main():
 
 
 def write(args, folder):
-    """The files of flow entries and of packets."""
+    """Writes the files of flow entries and of packets; returns their paths."""
     what = ("--pipeline", args.pipeline, "--flows", args.flows, "--trace", args.trace)
     command = [os.environ["URTICA"], "bench", "switch", *what, "--write", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -39,7 +39,7 @@ def write(args, folder):
 
 
 def separate(file):
-    """The meters and the groups in a file of flow entries, and a file beside it without them."""
+    """Returns the meters, a file with the groups, and a file with the flow entries of a file."""
     kinds = {"meter=": [], "group_id=": [], "": []}
     for line in file.read_text().splitlines():
         next(lines for start, lines in kinds.items() if line.startswith(start)).append(line)
@@ -75,7 +75,7 @@ def measure(args, others, file, pcap):
 
 
 def program(path):
-    """A program as a module."""
+    """Loads a program as a module."""
     loader = SourceFileLoader("ovs_bench_run", str(path))
     module = module_from_spec(spec_from_loader(loader.name, loader))
     loader.exec_module(module)

@@ -8,12 +8,12 @@ from svg import Chart, Curve, Dot, Scale
 
 OURS_COLOUR, PIPELINE_COLOUR, OVS_COLOUR = "#0072b2", "#56b4e9", "#d55e00"
 
-# Where "no updates" stands on a scale that has no zero.
+# The position of "no updates" on a scale without a zero.
 NO_UPDATES = 100
 
 
 def rates(sitting):
-    """Packet rate by active flows, a chart for each pipeline, all on the same scales."""
+    """Returns the packet rate by active flows, with a chart for each pipeline, all on equal scales."""
     settings = sitting.settings
     curves = {pipeline: rate_curves(sitting, pipeline) for pipeline in settings.pipelines}
     y = Scale.around([curve for both in curves.values() for curve in both], "million packets per second")
@@ -33,7 +33,7 @@ def rate_curves(sitting, pipeline):
 
 
 def latency(sitting):
-    """Cycles per burst by active flows: the median and the 99th percentile of both."""
+    """Returns the cycles per burst by active flows: the median and the 99th percentile of both switches."""
     curves = [
         Curve(
             f"{name}, {percentile}",
@@ -52,7 +52,7 @@ def latency(sitting):
 
 
 def updates(sitting):
-    """Packet rate by the route updates that were applied; at the left end, none."""
+    """Returns the packet rate by applied route updates; without updates at the left end."""
     curves = [
         Curve(name, colour, update_dots(sitting, side, wanted))
         for name, side, colour, wanted in (

@@ -1,8 +1,8 @@
-"""What is measured: points, and the commands by which each side measures one.
+"""The measured points, and the commands by which each side measures one.
 
-A point is measured in one run of each side: `urtica bench switch`, ovs-bench's `run`, and, for what its ports alone allow, its
-`limit`. Rule sets and gateways with groups and meters are none of ovs-bench's own: `ovs_files.py` has it take their files. Each run takes one reading and tells
-its records as JSON lines.
+A point is measured in one run of each side: `urtica bench switch`, ovs-bench's `run`, and, for the limit of its ports alone, its
+`limit`. Rule sets and gateways with groups and meters are not part of ovs-bench: `ovs_files.py` makes it read their files. Each
+run takes one reading, and prints its records as JSON lines.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 PIPELINES = ("port", "l2-1k", "l2-100k", "l3", "lb", "gateway", "gateway-down")
 FLOWS = (1, 1_000, 100_000, 1_000_000)
 
-# Gateways, and what is added to each.
+# Gateways, and their extras.
 GATEWAYS = ("gateway", "mobile")
 EXTRAS = ("", "-groups", "-groups-meters")
 GATEWAY_FLOWS = 1_000
@@ -23,14 +23,14 @@ UPDATES = (1_000, 10_000, 100_000)
 UPDATED_FLOWS = 1_000
 LOADED_ENTRIES = 100_000
 
-# Kinds of rule sets, their sizes, and how many packets of a trace are replayed.
+# Kinds of rule sets, their sizes, and the number of replayed packets of a trace.
 KINDS = ("acl1", "fw1", "ipc1")
 SIZES = ("1k", "10k")
 LARGE = "100k"
 TRACES = ("uniform", "zipf")
 TRACE_PACKETS = 100_000
 
-# Where our bare loop is measured, and whose packets testpmd gets.
+# The point of our bare loop, and the pipeline whose packets testpmd receives.
 BARE_LOOP = ("l2-1k", 1_000)
 LIMIT_PIPELINE = "l2-1k"
 
@@ -39,7 +39,7 @@ URTICA, OVS, TESTPMD = "urtica", "Open vSwitch", "testpmd"
 
 @dataclass(frozen=True)
 class Settings:
-    """How a sitting is measured."""
+    """The settings of a sitting."""
 
     rounds: int
     quick: bool
@@ -61,7 +61,7 @@ class Settings:
 
     @property
     def sizes(self):
-        """Of rule sets."""
+        """The sizes of rule sets."""
         if self.quick:
             return SIZES[:1]
         return (*SIZES, LARGE) if self.large else SIZES
@@ -79,13 +79,13 @@ class Settings:
 
     @property
     def seconds(self):
-        """What a reading of ours takes; Open vSwitch's take a second."""
+        """The duration of our readings; Open vSwitch's take a second."""
         return 0.1 if self.quick else 0.5
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A pipeline's packet rate with so many active flows; of `gateway` also how long bursts take."""
+    """A pipeline's packet rate with this number of active flows; for `gateway` also the latency of bursts."""
 
     pipeline: str
     flows: int
@@ -98,7 +98,7 @@ class Rate:
         latency = ("--latency",) * (self.pipeline == "gateway")
         forms = ("--form", ",".join(self.forms))
         commands = {URTICA: urtica(settings, *point, *forms, *latency)}
-        # A pipeline that looks at nothing but the input port does not feel flows: Open vSwitch has a short cut for it.
+        # Flows do not affect a pipeline that reads only the input port: Open vSwitch has a shortcut for it.
         if self.pipeline != "port" or self.flows <= 1_000:
             commands[OVS] = ovs_bench("run", settings, *point, *latency)
         return commands
@@ -111,7 +111,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Limit:
-    """What Open vSwitch's ports alone allow: testpmd on them."""
+    """The limit of Open vSwitch's ports alone: testpmd on them."""
 
     flows: int
 
@@ -144,7 +144,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Gateway:
-    """The packet rate of a gateway, perhaps with groups and meters."""
+    """The packet rate of a gateway, with or without groups and meters."""
 
     name: str
 
@@ -159,7 +159,7 @@ class Gateway:
 
 @dataclass(frozen=True)
 class Updated:
-    """The rate of `gateway` under so many route updates a second, and how soon they take effect."""
+    """The rate of `gateway` under this number of route updates a second, and their times to effect."""
 
     per_second: int
 
@@ -168,10 +168,10 @@ class Updated:
 
     def commands(self, settings):
         point = ("--pipeline", "gateway", "--flows", str(UPDATED_FLOWS), "--updates", str(self.per_second))
-        # A busy machine takes its time until an update is seen.
+        # On a busy machine, it takes a while until an update is observed.
         length = 10 if settings.quick else 2
         commands = {URTICA: urtica(settings, *point, "--form", "switch,pipeline", length=length)}
-        # Open vSwitch applies some 13,000 at most.
+        # Open vSwitch applies at most about 13,000.
         if self.per_second != 10_000:
             commands[OVS] = ovs_bench("run", settings, *point)
         return commands
@@ -179,7 +179,7 @@ class Updated:
 
 @dataclass(frozen=True)
 class Load:
-    """How long so many flow entries take to load over OpenFlow."""
+    """The time to load this number of flow entries over OpenFlow."""
 
     entries: int
 
@@ -206,13 +206,13 @@ def one_reading(settings):
 
 @dataclass(frozen=True)
 class Tools:
-    """The programs behind the commands."""
+    """The programs in the commands."""
 
     program: Path
     ovs_bench: Path
 
     def real(self, command):
-        """The command with the names of programs replaced by their files."""
+        """Returns the command with the names of programs replaced by their files."""
         places = {"$OVS_BENCH": str(self.ovs_bench), "$SWITCH_FIGURES": str(Path(__file__).resolve().parent)}
         words = [str(self.program) if word == "urtica" else word for word in command[:1]] + list(command[1:])
         for name, place in places.items():
@@ -221,5 +221,5 @@ class Tools:
 
     @property
     def environment(self):
-        """What `ovs_files.py` wants to know."""
+        """The environment variables that `ovs_files.py` needs."""
         return {**os.environ, "OVS_BENCH": str(self.ovs_bench), "URTICA": str(self.program)}

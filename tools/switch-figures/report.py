@@ -105,7 +105,7 @@ def document(lines, failures, sitting):
 
 
 def section(number, lines, failures, sitting):
-    """A row: what it is, where it was measured, and its lines. Empty where this sitting has none."""
+    """Returns the section of a row: its title, where it was measured, and its lines. Empty if this sitting lacks it."""
     own = [line for line in lines if line.row == number]
     if not own and number not in failures:
         return ""
@@ -126,7 +126,7 @@ def filled(text):
 
 
 def commands(lines):
-    """Each command once: most serve several lines."""
+    """Returns each command once, since most serve several lines."""
     unique = dict.fromkeys(command for line in lines for command in line.commands)
     return "## The commands\n\nEach was run once a round.\n\n```sh\n" + "\n".join(unique) + "\n```\n"
 
@@ -151,13 +151,13 @@ def introduction(sitting):
 
 
 def versions(runs):
-    """What the sides call themselves."""
+    """Returns the versions that the sides report."""
     records = [record for run in runs if run.side in (URTICA, OVS) for record in run.records]
     return dict.fromkeys(record["switch"] for record in records)
 
 
 def raw(lines, failures, sitting):
-    """All that was measured, as JSON; each line of the table and each run has a line of its own."""
+    """Returns all measurements as JSON, with one line for each line of the table and for each run."""
     facts = {"settings": asdict(sitting.settings), "machine": sitting.machine, "not_measured": failures}
     members = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in facts.items()]
     members.append(array("lines", [plain(line) for line in lines]))

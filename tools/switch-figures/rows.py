@@ -1,4 +1,4 @@
-"""The rows of the table: what is compared with what, and the targets."""
+"""The rows of the table: their comparisons and targets."""
 
 import dataclasses
 import statistics
@@ -23,19 +23,19 @@ from points import (
     Updated,
 )
 
-# Those that are measured under updates, and what they are called.
+# The forms measured under updates, and their names.
 FORMS = {"switch": "switch", "pipeline": "pipeline alone"}
 
-# Open vSwitch's histogram of bursts ends here, and tells nothing beyond.
+# The upper end of Open vSwitch's histogram of bursts.
 BURST_CYCLES_MOST = 24_000_000
 
-# Updates count as applied when no more than one in a hundred is missing.
+# Updates count as applied if at most one in a hundred is missing.
 APPLIED = 0.99
 
 
 @dataclass(frozen=True)
 class Series:
-    """A field that one side tells of a point, in the record that has the wanted members."""
+    """A field that one side reports about a point, in the record with the wanted members."""
 
     point: object
     side: str
@@ -43,7 +43,7 @@ class Series:
     wanted: dict = dataclasses.field(default_factory=dict)
 
     def values(self, sitting):
-        """By round. What is beyond Open vSwitch's histogram is its end."""
+        """Returns the values by round. Values beyond Open vSwitch's histogram are replaced by its end."""
         found = sitting.values(self.point, self.side, self.field, **self.wanted)
         return {number: BURST_CYCLES_MOST if value is None else value for number, value in found.items()}
 
@@ -76,7 +76,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What becomes a line: ours over another's, or the other way round where ours is to be the smaller."""
+    """The values of a line: ours over another's, or the inverse if ours should be smaller."""
 
     what: str
     target: Target | None
@@ -90,7 +90,7 @@ class Comparison:
         return [self.ours] if self.against is None else [self.ours, self.against]
 
     def line(self, row, sitting):
-        """None where a side has no runs."""
+        """Returns the line; None if a side has no runs."""
         values = [series.values(sitting) for series in self.series]
         if not all(values):
             return None
@@ -120,7 +120,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BeyondPorts:
-    """The time that a packet takes beyond what the ports alone take, in ns: a rate and its limit, turned round."""
+    """The time of a packet beyond that of the ports alone, in ns, computed from a rate and its limit."""
 
     rate: Series
     limit: Series
@@ -138,7 +138,7 @@ class BeyondPorts:
         return [self.rate.point, self.limit.point]
 
     def values(self, sitting):
-        """By round; a round in which noise has the ports alone take longer has none."""
+        """Returns the times by round, without rounds in which noise made the ports alone slower."""
         rates, limits = self.rate.values(sitting), self.limit.values(sitting)
         times = {number: 1e3 / rates[number] - 1e3 / limits[number] for number in rates if number in limits}
         return {number: time for number, time in times.items() if time > 0}
@@ -163,7 +163,7 @@ class Mean:
         return list(chain(*(comparison.series for comparison in self.comparisons)))
 
     def line(self, row, sitting):
-        """None where a side has no run of any of them."""
+        """Returns the line; None if a side lacks runs of any comparison."""
         ours, against = ([pair[side].values(sitting) for pair in self.pairs] for side in (0, 1))
         rounds = sorted(set.intersection(*(set(values) for values in (*ours, *against))))
         if not rounds:
@@ -181,7 +181,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Worst:
-    """The largest of some of our figures, round by round."""
+    """The largest of several of our figures, round by round."""
 
     what: str
     target: Target
@@ -193,7 +193,7 @@ class Worst:
         return list(self.all_series)
 
     def line(self, row, sitting):
-        """None where any of them has no run."""
+        """Returns the line; None if any figure has no run."""
         values = [series.values(sitting) for series in self.all_series]
         rounds = sorted(set.intersection(*map(set, values)))
         if not rounds:
@@ -212,7 +212,7 @@ def over_ovs(point, times=None, form="switch"):
 
 
 def rates(settings, *flows):
-    """The pipelines' points. `port` does not look at flows, and Open vSwitch is not measured with many."""
+    """Returns the pipelines' points. `port` does not depend on flows, and Open vSwitch is not measured with many of them."""
     return [
         Rate(pipeline, count)
         for count in flows
@@ -335,7 +335,7 @@ def under_updates(settings):
 
 
 def time_to_effect(settings):
-    """With few updates beside the measured ones, and, for information, with many."""
+    """Compares the time to effect under few updates, and, for information, under many."""
     return [
         Comparison(
             f"time from flow mod to effect, {percentile}, {name}, {point}",
@@ -372,7 +372,7 @@ def bursts(settings):
 
 
 def with_extras(settings):
-    """Each gateway with all extras beside Open vSwitch, then beside itself without them."""
+    """Compares each gateway with all extras with Open vSwitch, then with itself without extras."""
     return list(chain(*(with_extras_of([Gateway(name + extras) for extras in EXTRAS]) for name in GATEWAYS)))
 
 
@@ -391,7 +391,7 @@ def with_extras_of(points):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table, which may have several lines: what it is called, what is to be said about it, and its lines."""
+    """A row of the table: its title, an explanation, and one or more lines."""
 
     name: str
     about: str
@@ -504,7 +504,7 @@ NUMBERS = tuple(ROWS)
 
 
 def points_of(settings, numbers):
-    """What is to be measured for these rows, each point once, in an order that does not favour a side."""
+    """Returns the points of these rows, each once, in an order that favours neither side."""
     return list(dict.fromkeys(chain(*(row_points(settings, number) for number in numbers))))
 
 
@@ -514,7 +514,7 @@ def row_points(settings, number):
 
 
 def lines_of(sitting):
-    """The lines, and which rows lack something."""
+    """Returns the lines, and the rows that are incomplete."""
     lines, failures = [], {}
     for number, row in ROWS.items():
         comparisons = row.comparisons(sitting.settings)

@@ -1,4 +1,4 @@
-"""A sitting: the runs that were made, each kept as a line of JSON as soon as it is over."""
+"""A sitting: the runs made so far, each stored as a line of JSON as soon as it ends."""
 
 import json
 import random
@@ -18,12 +18,12 @@ ATTEMPTS = 3
 
 
 class SittingError(Exception):
-    """A sentence that says why a sitting cannot be used."""
+    """The reason why a sitting cannot be used, as a sentence."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one side told of one point in one round."""
+    """The result of one side at one point in one round."""
 
     point: str
     side: str
@@ -31,10 +31,10 @@ class Run:
     command: str
     commit: str
     time: str
-    # The share of the machine's time that the hypervisor gave to others meanwhile.
+    # The share of the machine's time that the hypervisor gave to others during the run.
     stolen: float
     records: list
-    # What it ran on.
+    # The machine of the run.
     machine: str = "a machine that was not noted"
 
     @property
@@ -53,7 +53,7 @@ class Sitting:
 
     @classmethod
     def begin(cls, path, settings):
-        """An empty one, in place of what the file had."""
+        """Creates an empty sitting, replacing the file's contents."""
         path.parent.mkdir(parents=True, exist_ok=True)
         sitting = cls(path, settings, machine_facts(), [])
         sitting.write()
@@ -61,7 +61,7 @@ class Sitting:
 
     @classmethod
     def read(cls, path):
-        """One that was kept. Of a line that was cut short, nothing is taken."""
+        """Reads a stored sitting. Ignores an incomplete last line."""
         head, *rest = path.read_text().split("\n")[:-1] or [""]
         try:
             head = json.loads(head)
@@ -84,7 +84,7 @@ class Sitting:
         self.write()
 
     def missing(self, points):
-        """The runs that are still to be made: round, point, side. Who goes first is drawn, the same when a sitting goes on."""
+        """Returns the missing runs: round, point, side. The order of sides is random, but equal when a sitting continues."""
         found = []
         for number, point in product(range(1, self.settings.rounds + 1), points):
             sides = list(point.commands(self.settings))
@@ -94,7 +94,7 @@ class Sitting:
         return found
 
     def measure(self, points, tools):
-        """Makes the runs that are missing. One that fails is told, and does not keep the others from being made."""
+        """Makes the missing runs. A failing run is reported, and does not affect the others."""
         missing, facts = self.missing(points), machine_facts()
         self.write()  # without a line that was cut short
         with open(self.path, "a") as file:
@@ -107,7 +107,7 @@ class Sitting:
                     progress(f"{what}: {brief(run)} ({time.monotonic() - start:.0f} s)")
 
     def run_that_succeeds(self, what, *run):
-        """The first of a few attempts: at times, Open vSwitch takes no packets for a whole second."""
+        """Makes up to a few attempts: at times, Open vSwitch accepts no packets for a whole second."""
         for _ in range(ATTEMPTS):
             try:
                 return self.run(*run)
@@ -132,12 +132,12 @@ class Sitting:
         )
 
     def machines(self, points):
-        """What the runs of these points were made on."""
+        """Returns the machines on which the runs of these points were made."""
         names = {str(point) for point in points}
         return list(dict.fromkeys(run.machine for run in self.runs.values() if run.point in names))
 
     def values(self, point, side, field, **wanted):
-        """A field of the record that has these members, by round."""
+        """Returns a field of the record with these members, by round."""
         found = {}
         for run in self.runs.values():
             if (run.point, run.side) == (str(point), side):
@@ -156,7 +156,7 @@ def records_of(output):
         records = [json.loads(line) for line in output.splitlines()]
     except ValueError as error:
         raise SittingError(f"it told something that is no JSON: {error}") from error
-    # On a busy machine, none of our updates may come through in a short reading.
+    # On a busy machine, no update may take effect within a short reading.
     timed = [record for record in records if record.get("form") and record.get("updates_per_s_asked")]
     if any("time_to_effect_us_p50" not in record for record in timed):
         raise SittingError("no update took effect while it was measured")
@@ -164,7 +164,7 @@ def records_of(output):
 
 
 def output_of(command, environment):
-    """What a command writes to standard output. It is stopped in order when we are interrupted."""
+    """Returns the standard output of a command. Stops it in an orderly way if we are interrupted."""
     process = subprocess.Popen(
         command,
         env=environment,
@@ -195,7 +195,7 @@ def stop(process):
 
 
 def brief(run):
-    """A run's first figures, for whoever watches."""
+    """Returns a run's first figures, for the progress output."""
     rates = [f"{record['mpps']:.2f}" for record in run.records if "mpps" in record]
     seconds = [f"{record['openflow_s']:.3f} s" for record in run.records if "openflow_s" in record]
     return ", ".join([" / ".join(rates) + " Mpps"] * bool(rates) + seconds)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes how Mininet numbers switches, hosts and ports: the golden text of crates/topology.
+"""Writes Mininet's numbers of switches, hosts and ports: the golden text of crates/topology.
 
     tools/vectors/mininet_topologies.py > crates/topology/src/spec/mininet.txt
 
@@ -45,13 +45,13 @@ def describe(topo):
 
 
 def datapath_id(topo, name):
-    """As OVSSwitch has it: what the topology says in hex, or the first number in the name."""
+    """Returns the id as in OVSSwitch: from the topology in hex, or from the first number in the name."""
     given = topo.nodeInfo(name).get("dpid")
     return int(given, 16) if given else int(name[1:])
 
 
 def sorted_ends(topo, info):
-    """A cable's ends as (name, port): a host first, else as text is sorted."""
+    """Returns a cable's ends as (name, port): a host first, otherwise in the order of text."""
     ends = [(info["node1"], info["port1"]), (info["node2"], info["port2"])]
     return sorted(ends, key=lambda end: (topo.isSwitch(end[0]), end))
 

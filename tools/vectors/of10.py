@@ -13,7 +13,7 @@ VENDOR = 0x00ABCDEF
 
 
 def build():
-    """All vectors of version 1.0."""
+    """Returns all vectors of version 1.0."""
     vectors = Vectors(ofp.OFP_VERSION)
     for add in (symmetric, errors, handshake, asynchronous, packet_outs, flow_mods, other_mods, queues,
                 stats_requests, stats_replies):
@@ -38,7 +38,7 @@ def errors(v):
 
 
 def error_codes():
-    """Every (name, type, code) of the specification."""
+    """Returns every (name, type, code) of the specification."""
     families = {
         "HELLO_FAILED": "OFPHFC_", "BAD_REQUEST": "OFPBRC_", "BAD_ACTION": "OFPBAC_",
         "FLOW_MOD_FAILED": "OFPFMFC_", "PORT_MOD_FAILED": "OFPPMFC_", "QUEUE_OP_FAILED": "OFPQOFC_",
@@ -84,14 +84,14 @@ def asynchronous(v):
 
 
 def tcp_match():
-    """Every field given."""
+    """Returns a match with every field set."""
     return parser.OFPMatch(
         in_port=1, dl_src="02:00:00:00:00:01", dl_dst="02:00:00:00:00:02", dl_vlan=100, dl_vlan_pcp=5,
         dl_type=0x0800, nw_tos=0x20, nw_proto=6, nw_src="10.1.2.3", nw_dst="10.4.5.6", tp_src=1234, tp_dst=80)
 
 
 def matches():
-    """Named matches: each field alone (with what it needs), prefixes, and the two ends."""
+    """Returns named matches: each field alone (with its prerequisites), prefixes, and both extremes."""
     udp = {"dl_type": 0x0800, "nw_proto": 17}
     return {
         "all_wildcarded": parser.OFPMatch(),
@@ -117,7 +117,7 @@ def matches():
 
 
 def actions():
-    """Every action."""
+    """Returns every action."""
     return {
         "output": parser.OFPActionOutput(2),
         "output_controller": parser.OFPActionOutput(ofp.OFPP_CONTROLLER, 128),
@@ -204,7 +204,7 @@ def stats_requests(v):
 
 def stats_replies(v):
     def reply(name, type_name, stats_type, body, flags=0):
-        # os-ken's class of a reply depends on the stats type, its message type does not.
+        # os-ken's class of a reply depends on the stats type, unlike its message type.
         message_type = ofp.OFPT_STATS_REPLY
         v.crafted(f"stats_reply_{name}", type_name, pack("HH", stats_type, flags) + body, message_type)
 

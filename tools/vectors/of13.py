@@ -18,7 +18,7 @@ OFPTC_DEPRECATED_MASK = 3  # os-ken does not name it
 
 
 def build():
-    """All vectors of version 1.3."""
+    """Returns all vectors of version 1.3."""
     vectors = Vectors(ofp.OFP_VERSION)
     for add in (symmetric, errors, handshake, asynchronous, packet_outs, flow_mods, oxm_matches, set_fields,
                 group_mods, meter_mods, other_mods, queues, roles_and_async, multipart_requests, multipart_replies):
@@ -31,7 +31,7 @@ def symmetric(v):
     v.built("hello_plain", parser.OFPHello(dp))
     bitmap_10_13 = pack("HHI", ofp.OFPHET_VERSIONBITMAP, 8, 1 << 1 | 1 << 4)
     v.crafted("hello_bitmap_1.0_1.3", "OFPHello", bitmap_10_13)
-    # Elements without padding, for os-ken's parser does not skip it and then loops on a length of 0 for ever.
+    # Elements without padding, since os-ken's parser does not skip it and then loops for ever on a length of 0.
     v.crafted("hello_bitmap_three_words", "OFPHello", pack(
         "HHIII", ofp.OFPHET_VERSIONBITMAP, 16, 1 << 4, 1 << 2, 1 << 3))
     v.crafted("hello_unknown_element_then_bitmap", "OFPHello", pack("HH4s", 0x7FFF, 8, b"what") + bitmap_10_13)
@@ -54,7 +54,7 @@ def errors(v):
 
 
 def error_codes():
-    """Every (name, type, code) of the specification."""
+    """Returns every (name, type, code) of the specification."""
     families = {
         "HELLO_FAILED": "OFPHFC_", "BAD_REQUEST": "OFPBRC_", "BAD_ACTION": "OFPBAC_", "BAD_INSTRUCTION": "OFPBIC_",
         "BAD_MATCH": "OFPBMC_", "FLOW_MOD_FAILED": "OFPFMFC_", "GROUP_MOD_FAILED": "OFPGMFC_",
@@ -109,7 +109,7 @@ def packet_in(match, reason, frame, total_length=len(FRAME), buffer_id=0x0102030
 
 
 def tcp_match():
-    """What a learning switch's exact match may hold, with the fields in the order of their numbers."""
+    """Returns a learning switch's exact match, with the fields in the order of their numbers."""
     return parser.OFPMatch(
         in_port=1, eth_dst="02:00:00:00:00:02", eth_src="02:00:00:00:00:01", eth_type=0x0800,
         vlan_vid=ofp.OFPVID_PRESENT | 100, vlan_pcp=5, ip_dscp=8, ip_ecn=2, ip_proto=6, ipv4_src="10.1.2.3",
@@ -117,7 +117,7 @@ def tcp_match():
 
 
 def actions():
-    """Every action but set-field, which `set_fields` covers field by field."""
+    """Returns every action but set-field, which `set_fields` covers field by field."""
     return {
         "output": parser.OFPActionOutput(2, 0),
         "output_controller": parser.OFPActionOutput(ofp.OFPP_CONTROLLER, 128),
@@ -144,7 +144,7 @@ def apply(*actions_):
 
 
 def instructions():
-    """Every instruction that os-ken knows."""
+    """Returns every instruction that os-ken supports."""
     output = parser.OFPActionOutput(2, 0)
     return {
         "goto_table": parser.OFPInstructionGotoTable(9),
@@ -210,7 +210,7 @@ IPV6 = {"eth_type": 0x86DD}
 ARP = {"eth_type": 0x0806}
 MPLS = {"eth_type": 0x8847}
 
-# Field: (what it needs, a value, and where the specification lets it have a mask: a masked value and the mask).
+# For each field: its prerequisites, a value, and, if the specification allows a mask, a masked value and the mask.
 OXM_BASIC = {
     "in_port": ({}, 9, None),
     "in_phy_port": ({"in_port": 9}, 10, None),
@@ -269,7 +269,7 @@ def oxm_matches(v):
 
 
 def experimenter_fields():
-    """The fields outside the basic class (ONF's, Nicira's registers and extensions), with made-up values."""
+    """Returns the fields outside the basic class (ONF's, Nicira's registers and extensions), with made-up values."""
     for field in ofp.oxm_types:
         if not isinstance(field, oxm_fields.OpenFlowBasic):
             size = field.type.size
@@ -280,7 +280,7 @@ def experimenter_fields():
 
 
 def user_value(field, data):
-    """The form in which os-ken takes a value that has these bytes."""
+    """Returns the value with these bytes in the form that os-ken expects."""
     if isinstance(field.type, type_desc.IntDescr):
         return int.from_bytes(data, "big")
     return field.type.to_user(data)
@@ -314,7 +314,7 @@ def group_mods(v):
 
 
 def bands():
-    """Every meter band."""
+    """Returns every meter band."""
     return {
         "drop": parser.OFPMeterBandDrop(rate=1000, burst_size=100),
         "dscp_remark": parser.OFPMeterBandDscpRemark(rate=2000, burst_size=200, prec_level=2),
@@ -367,7 +367,7 @@ def roles_and_async(v):
 
 
 def table_features():
-    """One table with every property. os-ken writes 0 as the length in an OXM id; others write the field's length."""
+    """Returns one table with every property. os-ken writes 0 as the length in an OXM id; others write the field's length."""
     def oxm(type_, *ids):
         return parser.OFPTableFeaturePropOxm(type_=type_, oxm_ids=list(ids))
 
@@ -407,7 +407,7 @@ def table_features():
 
 
 def table_features_with_experimenter_ids():
-    """The ids that are 8 bytes long; os-ken reads them, but fails to write the OXM one."""
+    """Returns the ids that are 8 bytes long, which os-ken reads; but it fails to write the OXM id."""
     properties = (
         pack("HHHHHHI", ofp.OFPTFPT_INSTRUCTIONS, 16, 1, 4, ofp.OFPIT_EXPERIMENTER, 8, EXPERIMENTER),
         pack("HHHHHHI", ofp.OFPTFPT_APPLY_ACTIONS, 16, 0, 4, ofp.OFPAT_EXPERIMENTER, 8, EXPERIMENTER),
@@ -444,7 +444,7 @@ def multipart_requests(v):
 
 def multipart_replies(v):
     def reply(name, type_name, multipart_type, body, flags=0):
-        # os-ken's class of a reply depends on the multipart type, its message type does not.
+        # os-ken's class of a reply depends on the multipart type, unlike its message type.
         message_type = ofp.OFPT_MULTIPART_REPLY
         v.crafted(f"multipart_reply_{name}", type_name, pack("HH4x", multipart_type, flags) + body, message_type)
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks OpenFlow messages with os-ken: what it reads in them, and whether it writes the same bytes again.
+"""Checks OpenFlow messages with os-ken: what it reads from them, and whether it writes equal bytes.
 
 Reads JSON lines {"name", "hex"} (as in crates/wire/tests/vectors) on standard input and prints a JSON verdict for each:
 
     same        os-ken parsed the message and re-serialised it to the same bytes
-    read        os-ken parsed it, and has no serialiser for it
+    read        os-ken parsed it, but has no serialiser for it
     unparsed    os-ken has no parser for this message type (only controllers send it) or its contents
     different   os-ken re-serialised it to other bytes, given as "hex"
     refused     os-ken could not parse it
@@ -38,7 +38,7 @@ def main():
 
 
 def unknown_to_osken(record):
-    """Whether the maker of the vectors already found that os-ken cannot read what is inside."""
+    """Returns whether the vectors are marked as unreadable for os-ken."""
     return record.get("made_by") == "hand, unknown to os-ken"
 
 
@@ -63,7 +63,7 @@ def check(frame):
 
 
 def parse_in_time(datapath, frame):
-    """os-ken's parsers can loop for ever on a length of 0; an alarm ends them."""
+    """Parses with a time limit, since os-ken's parsers can loop for ever on a length of 0."""
     signal.signal(signal.SIGALRM, raise_timeout)
     signal.alarm(PARSE_LIMIT_SECONDS)
     try:
@@ -79,7 +79,7 @@ def raise_timeout(_signal, _frame):
 
 
 def reserialized(message):
-    """The message as os-ken writes it, or None where os-ken only has a parser for it."""
+    """Returns the message as os-ken writes it, or None if os-ken only has a parser for it."""
     header_only = type(message)._serialize_body is PARSERS[1].MsgBase._serialize_body
     if header_only and message.msg_len > HEADER.size:
         return None

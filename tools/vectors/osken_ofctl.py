@@ -27,7 +27,7 @@ FILES = {"1.0": "of10.jsonl", "1.3": "of13.jsonl"}
 
 
 class Datapath:
-    """Stands for a switch: keeps what is sent, and answers with `reply`."""
+    """A fake switch, which stores sent messages, and answers with `reply`."""
 
     def __init__(self, version, waiters=None, reply=None):
         described = ofproto_protocol.ProtocolDesc(OFPROTOS[version].OFP_VERSION)
@@ -227,7 +227,7 @@ REPLIES = {
     "portdesc": ("get_port_desc", "reply_port_desc"),
     "role": ("get_role", "role_reply"),
 }
-# In 1.0 ports are described by the features reply. What the switch tells about tables in 1.0 is printed wrongly there.
+# In 1.0 the features reply describes the ports. os-ken prints the 1.0 statistics of tables incorrectly.
 REPLIES_10 = dict(
     {path: REPLIES[path] for path in ("desc", "flow", "aggregateflow", "port", "queue")},
     portdesc=("get_port_desc", "features_reply"),
@@ -256,7 +256,7 @@ def replies():
 
 
 def entries(version, flows):
-    """A reply with an entry for each flow, of 60 s and 5 packets."""
+    """Returns a reply with an entry for each flow, of 60 s and 5 packets."""
     ofctl, rows = MODULES[version], b""
     for flow in flows:
         datapath = Datapath(version)

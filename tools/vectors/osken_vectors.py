@@ -46,7 +46,7 @@ def differs(vectors, path):
 
 
 def report(rows):
-    """Prints `covered/all` for each kind of thing; returns how many are missing."""
+    """Prints `covered/all` for each kind of element; returns the number of missing ones."""
     total = 0
     for kind, wanted, seen in rows:
         absent = sorted(name for name, value in wanted.items() if value not in seen)
@@ -80,7 +80,7 @@ def coverage_13(vectors):
     multipart = constants(ofp, "OFPMP_")
     errors = {n: (t, c) for n, t, c in of13.error_codes()}
     errors["experimenter"] = (ofp.OFPET_EXPERIMENTER, 0x0102)
-    # The experimenter instruction is packed by hand; os-ken cannot read it, so it is not among its objects.
+    # The experimenter instruction is packed by hand; os-ken cannot read it, so it is not among os-ken's objects.
     instructions = constants(ofp, "OFPIT_", but=("OFPIT_EXPERIMENTER",))
     fields = {field.name: field.name for field in ofp.oxm_types}
     masked = {name: name for name, (_, _, mask) in of13.OXM_BASIC.items() if mask is not None}
@@ -104,7 +104,7 @@ def coverage_13(vectors):
 
 
 class Seen:
-    """What occurs in the vectors, read from their bytes and from os-ken's objects."""
+    """The elements that occur in the vectors, read from their bytes and from os-ken's objects."""
 
     def __init__(self, vectors):
         self.frames = [frame for frame, _ in vectors.messages]
@@ -116,13 +116,13 @@ class Seen:
         return {word(frame, 8) for frame in self.frames if frame[1] == message_type}
 
     def types_of(self, class_prefix, attribute="type"):
-        """The type numbers in all parts whose class is so named."""
+        """Returns the type numbers in all parts whose class has this prefix."""
         return {getattr(part, attribute) for part in self.parts
                 if type(part).__name__.startswith(class_prefix) and hasattr(part, attribute)}
 
     @property
     def fields(self):
-        """(field, is it masked) of all matches."""
+        """Returns (field, whether it is masked) of all matches."""
         return {(name, isinstance(value, tuple)) for part in self.parts
                 if type(part).__name__ == "OFPMatch" for name, value in part.items()}
 

@@ -19,7 +19,7 @@ LINKTYPE_RAW_IP = 101
 SEVERITY_WARNING = 0x00600000
 FIELDS = ("frame.number", "frame.protocols", "_ws.malformed", "_ws.expert.severity", "_ws.expert.message")
 
-# What Wireshark 4.0 complains of in good messages: (the start of the name, the complaint, whose fault it is).
+# Wireshark 4.0's complaints about good messages: (the start of the name, the complaint, its cause).
 DISSECTOR_FAULTS = (
     ("", "Message data not dissected yet", "the 1.0 dissector skips whole message types"),
     ("", "Action not dissected yet", "the 1.0 dissector knows the output action alone"),
@@ -80,7 +80,7 @@ def known_fault(name, complaint):
 
 
 def dissect(capture):
-    """One dictionary of FIELDS a packet."""
+    """Returns a dictionary of FIELDS for each packet."""
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         file.write(capture)
         file.flush()
@@ -93,7 +93,7 @@ def dissect(capture):
 
 
 def pcap(payloads):
-    """A capture of one TCP stream, a packet for each payload."""
+    """Returns a capture of one TCP stream, with a packet for each payload."""
     packets = [struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, LINKTYPE_RAW_IP)]
     sequence = 1
     for second, payload in enumerate(payloads):
@@ -104,7 +104,7 @@ def pcap(payloads):
 
 
 def ip_tcp(sequence, payload):
-    """IPv4 and TCP headers without checksums (tshark does not verify them) before the payload."""
+    """Adds IPv4 and TCP headers without checksums, which tshark does not verify, before the payload."""
     length = 40 + len(payload)
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, length, 0, 0x4000, 64, 6, 0, b"\x7f\0\0\1", b"\x7f\0\0\1")
     push_ack = 0x5018

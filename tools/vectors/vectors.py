@@ -1,4 +1,4 @@
-"""What the makers of the 1.0 and the 1.3 vectors share: a named list of messages that os-ken made or read."""
+"""Common parts of the makers of the 1.0 and 1.3 vectors: a named list of messages that os-ken made or read."""
 
 import json
 import struct
@@ -11,7 +11,7 @@ HEADER = struct.Struct("!BBHI")
 
 
 class Vectors:
-    """The golden messages of one OpenFlow version, in the order in which they were added."""
+    """The golden messages of one OpenFlow version, in the order of their addition."""
 
     def __init__(self, version):
         self.datapath = ProtocolDesc(version=version)
@@ -34,7 +34,7 @@ class Vectors:
         self._add(name, type_name, frame, message, "hand", json=message.to_jsondict())
 
     def unread(self, name, type_name, body, message_type):
-        """Adds a message packed by hand which os-ken has no parser for: only tshark can check it."""
+        """Adds a message packed by hand for which os-ken has no parser: only tshark can check it."""
         frame = self._frame(name, type_name, body, message_type)
         self._add(name, type_name, frame, None, "hand, unknown to os-ken")
 
@@ -54,25 +54,25 @@ class Vectors:
         self.messages.append((frame, message))
 
     def write(self, path):
-        """Writes one JSON object a line."""
+        """Writes one JSON object per line."""
         with open(path, "w", encoding="ascii") as file:
             for record in self.records:
                 file.write(json.dumps(record) + "\n")
 
 
 def parse(datapath, frame):
-    """os-ken's reading of a whole message, or None where it has none."""
+    """Returns os-ken's object for a whole message, or None if it cannot read it."""
     version, message_type, length, xid = HEADER.unpack_from(frame)
     return ofproto_parser.msg(datapath, version, message_type, length, xid, frame)
 
 
 def xid_of(name):
-    """A transaction id that stays when vectors are added before this one."""
+    """Returns a transaction id that does not change when vectors are added before this one."""
     return zlib.crc32(name.encode()) or 1
 
 
 def pack(layout, *values):
-    """Packs in network byte order; MAC and IPv4 addresses are given as text to an `s` field by `mac` and `ipv4`."""
+    """Packs in network byte order; MAC and IPv4 addresses are converted from text to an `s` field by `mac` and `ipv4`."""
     return struct.pack("!" + layout, *values)
 
 
@@ -85,14 +85,14 @@ def ipv4(text):
 
 
 def serialized(part):
-    """The bytes of one of os-ken's structures: a match, an action, an instruction, a bucket…"""
+    """Returns the bytes of one of os-ken's structures: a match, an action, an instruction, a bucket…"""
     buffer = bytearray()
     part.serialize(buffer, 0)
     return bytes(buffer)
 
 
 def parts_of(node):
-    """All os-ken structures inside a message, itself first."""
+    """Returns all os-ken structures inside a message, starting with itself."""
     if isinstance(node, dict):
         node = list(node.values())
     if isinstance(node, (list, tuple)) and not hasattr(node, "_fields"):

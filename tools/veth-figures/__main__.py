@@ -30,7 +30,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# Facts about the machine and the way of writing numbers are those of the controller's figures.
+# Shares facts about the machine and the format of numbers with the controller's figures.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "figures"))
 
 from bench import ROOT, MeasureError
@@ -93,7 +93,7 @@ def network(settings):
 
 @contextlib.contextmanager
 def urtica(network, back_end):
-    """Yields the process's id."""
+    """Runs urtica's switch; yields the process's id."""
     socket, log = network.folder / "switch.sock", network.folder / "switch.log"
     ports = (f"{back_end}:p1", f"{back_end}:p2")
     command = network.in_room(network.settings.program, "switch", *ports, "--controller", f"punix:{socket}")
@@ -106,7 +106,7 @@ def urtica(network, back_end):
 
 @contextlib.contextmanager
 def netdev(network):
-    """Yields the process's id."""
+    """Runs Open vSwitch's netdev datapath; yields the process's id."""
     folder = network.folder
 
     def vsctl(*command):
@@ -138,7 +138,7 @@ def tcp_mbit(network, _switch):
 
 
 def small_frames(network, switch):
-    """How many frames of 60 bytes the switch forwards in a second, and what each costs it, in microseconds of CPU time."""
+    """Returns the number of 60-byte frames that the switch forwards per second, and its CPU time for each, in microseconds."""
     seconds = network.settings.seconds
     count_before, cpu_before = received(network), cpu_seconds(switch)
     sent = int(call(*network.on_host(0, sys.executable, SENDER, "eth0", seconds)))
@@ -149,13 +149,13 @@ def small_frames(network, switch):
 
 
 def received(network):
-    """How many frames have come to the second host."""
+    """Returns the number of frames that have arrived at the second host."""
     told = call("ip", "-n", network.hosts[1], "-json", "-statistics", "link", "show", "dev", "eth0")
     return json.loads(told)[0]["stats64"]["rx"]["packets"]
 
 
 def cpu_seconds(pid):
-    """What a process has used so far."""
+    """Returns the CPU time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, system = int(fields[11]), int(fields[12])
     return (user + system) / os.sysconf("SC_CLK_TCK")
@@ -174,7 +174,7 @@ def iperf(network, *options):
 
 
 def is_listening(pid):
-    """Whether a socket listens at iperf3's port in the namespace of this process."""
+    """Returns whether a socket listens on iperf3's port in the namespace of this process."""
     with contextlib.suppress(OSError):
         for table in ("tcp", "tcp6"):
             for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
@@ -185,7 +185,7 @@ def is_listening(pid):
 
 
 def round_trip_us(network, _switch):
-    """The median of pings every two milliseconds."""
+    """Returns the median of pings every two milliseconds."""
     count = network.settings.seconds * 500
     told = call(*network.on_host(0, "ping", "-n", "-c", count, "-i", "0.002", ADDRESSES[1]))
     times = [float(value) * 1000 for value in re.findall(r" time=([\d.]+) ms", told)]
@@ -201,7 +201,7 @@ FIGURES = {
     "round trip, median": "us",
 }
 
-# What gives them, in their order.
+# The sources of the figures, in their order.
 LOADS = (small_frames, tcp_mbit, round_trip_us)
 
 
@@ -229,7 +229,7 @@ def main():
 
 def measure(settings, side, found):
     with network(settings) as joined, SIDES[side](joined) as switch:
-        # The hosts learn each other's addresses, and whether there is a way at all.
+        # The hosts learn each other's addresses; also checks that they reach each other.
         call(*joined.on_host(0, "ping", "-n", "-c", "3", "-i", "0.2", "-W", "5", ADDRESSES[1]))
         values = [value for load in LOADS for value in load(joined, switch)]
         for figure, value in zip(FIGURES, values, strict=True):
@@ -277,7 +277,7 @@ def refuse_what_is_missing(cores):
 
 
 def build():
-    """The program as it stands here, optimised."""
+    """Builds the program from the current sources, optimised."""
     if subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT).returncode != 0:
         sys.exit("veth-figures: cargo could not build urtica")
     return (ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/urtica").resolve()
@@ -288,7 +288,7 @@ def progress(text):
 
 
 if __name__ == "__main__":
-    # What was started is stopped on the way out, whoever ends this.
+    # Stop all started programs at the end, even after a signal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         main()

@@ -1,7 +1,7 @@
-"""Sends 60-byte frames by an interface as fast as they go, and tells how many went.
+"""Sends 60-byte frames by an interface as fast as possible, and prints their number.
 
 By sendmmsg(2), 64 frames a call, past the queueing discipline: iperf3's call for each datagram would be the limit. The
-frames are UDP of 64 flows, to an Ethernet address that nobody has: the receiver's kernel counts and drops them.
+frames are UDP of 64 flows, to an unused Ethernet address: the receiver's kernel counts and drops them.
 
     python3 sender.py INTERFACE SECONDS
 """
@@ -18,7 +18,7 @@ FLOWS = 64
 SOL_PACKET = 263
 PACKET_QDISC_BYPASS = 20
 
-# The interface takes no more for the moment.
+# The interface accepts no more frames for the moment.
 FULL = (11, 105)  # EAGAIN, ENOBUFS
 
 
@@ -55,7 +55,7 @@ def frame(flow):
 
 
 def messages():
-    """All frames in one call's arguments, and what must outlive it."""
+    """Returns all frames as the arguments of one call, and the objects that must outlive it."""
     buffers = [ctypes.create_string_buffer(frame(flow), 60) for flow in range(FLOWS)]
     vectors = [Vector(ctypes.addressof(buffer), 60) for buffer in buffers]
     array = (Message * FLOWS)()

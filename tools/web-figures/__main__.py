@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parent.parent
-# Controllers, targets and lines of a table are those of the controller's figures, processes those of the interface's.
+# Shares controllers, targets and lines of a table with the controller's figures, and processes with the interface's.
 sys.path += [str(TOOLS / "figures"), str(TOOLS / "northbound-figures")]
 
 import page_rows

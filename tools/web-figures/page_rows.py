@@ -1,4 +1,4 @@
-"""The rows of the page's table: each opens it in Chromium, by web/tools/measure.mjs."""
+"""The rows of the page's table: each opens the page in Chromium, by web/tools/measure.mjs."""
 
 import contextlib
 import http.client
@@ -25,14 +25,14 @@ NEEDS = ("node", "npm", "chromium")
 
 HOUR_S = 3600
 TABS = 64
-# As web/src/model has them.
+# As in web/src/model.
 PAGE_INTERVAL_S = 2
-# How long events go on while tabs are suspended.
+# The duration of events while tabs are suspended.
 SUSPENDED_S = 60
-# What is measured beside the page's own answers takes a minute or so.
+# Measurements other than the page's own responses take a minute or so.
 TIMEOUT_S = 600
 
-# Programs of a controller that knows its network.
+# The programs of a controller that knows its network.
 APPS = "discovery,hosts,routing"
 
 
@@ -42,7 +42,7 @@ def net(topology):
 
 @contextlib.contextmanager
 def network(bench, topology):
-    """A network with its controller and the interface: its process, and the command."""
+    """Runs a network with its controller and the interface; yields its process, and the command."""
     command = net(topology)
     with open(bench.folder / "net.log", "w") as output:
         process = subprocess.Popen(bench.real(command), cwd=ROOT, stdin=subprocess.PIPE, stdout=output, stderr=output)
@@ -55,17 +55,17 @@ def network(bench, topology):
 
 
 def told(command):
-    """As one would type it."""
+    """Returns a command as a user would type it."""
     return shown(command).replace(f":{HTTP[1]}", ":8080").replace(f"={HTTP[0]}", "=127.0.0.1")
 
 
 def node(*arguments):
-    """A browser that may use every core, as for whoever sits before it."""
+    """Returns the command of a browser, which may use every core, as for a user."""
     return ["node", MEASURE, *arguments]
 
 
 def measured(*arguments, timeout=TIMEOUT_S):
-    """What the browser found: an object for each line that was printed."""
+    """Returns the browser's results: an object for each printed line."""
     done = subprocess.run(node(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=timeout)
     if done.returncode != 0:
         raise MeasureError(f"{MEASURE} {arguments[0]} failed: {last_line(done.stderr)}")
@@ -121,8 +121,8 @@ def large(bench):
 
 
 class PageBench(Bench):
-    """A bench whose servers with an HTTP interface are asked for what the page asks for, when it asks. A browser on the load's core would
-    take the load's time."""
+    """A bench whose servers with an HTTP interface receive the page's requests at the page's intervals. A browser on the
+    load's core would use the load's time."""
 
     def __init__(self, bench):
         super().__init__(bench.settings, bench.folder)
@@ -142,7 +142,7 @@ class PageBench(Bench):
 
 @contextlib.contextmanager
 def asked_as_by_a_page(core):
-    """A client that follows events, and reads counters every two seconds. Ends with an error where it was not served."""
+    """Follows events, and reads counters every two seconds, during the block. Raises an error if this client was not served."""
     stop, problems = threading.Event(), []
     for path in ("programs", "ports", "switches", "links", "hosts", "emulation"):
         get(HTTP, f"/api/v1/{path}")
@@ -172,7 +172,7 @@ def read_counters(stop):
 
 
 def follow(events, stop):
-    """Reads what comes until it is shut down."""
+    """Reads until the stream is shut down."""
     with contextlib.suppress(http.client.IncompleteRead):
         while events.read1(65536):
             pass
@@ -182,7 +182,7 @@ def follow(events, stop):
 
 @contextlib.contextmanager
 def open_tabs(bench, tabs):
-    """Tabs of Chromium with the page: the id of the process that has started it."""
+    """Opens tabs of Chromium with the page; yields the id of the process that started it."""
     log, pipe = bench.folder / "tabs.log", subprocess.PIPE
     with open(log, "w") as errors:
         process = subprocess.Popen(node("hold", URL, str(tabs)), cwd=ROOT, stdin=pipe, stdout=pipe, stderr=errors, text=True)
@@ -205,7 +205,7 @@ def rate_with_page(bench):
 
 
 def suspended_tabs(bench):
-    """What a controller's memory grows by while browsers that have stopped do not read, beyond what it grows by without them."""
+    """Measures the growth of a controller's memory while stopped browsers do not read, beyond the growth without browsers."""
     tabs = 2 if bench.settings.quick else TABS
     growth, commands = [], []
     for number in rounds(bench):
@@ -217,7 +217,7 @@ def suspended_tabs(bench):
 
 
 def grown_mib(bench, tabs):
-    """What a controller's resident memory grows by at most while links are cut and repaired, and the command."""
+    """Returns the maximum growth of a controller's resident memory while links are cut and repaired, and the command."""
     seconds = 5 if bench.settings.quick else SUSPENDED_S
     with network(bench, "torus,4,4") as (process, command), contextlib.ExitStack() as stack:
         before = resident_kib(process.pid)
@@ -236,7 +236,7 @@ def grown_mib(bench, tabs):
 
 @contextlib.contextmanager
 def suspended(pid):
-    """Chromium's processes, which this one has started, are stopped meanwhile."""
+    """Stops the descendants of this process, which are Chromium's, during the block."""
     pids = descendants(pid)
     for each in pids:
         os.kill(each, signal.SIGSTOP)
@@ -248,7 +248,7 @@ def suspended(pid):
 
 
 def descendants(pid):
-    """The processes that a process, and those that it has started, have started."""
+    """Returns all descendants of a process."""
     with open(f"/proc/{pid}/task/{pid}/children") as children:
         started = [int(child) for child in children.read().split()]
     return [each for child in started for each in (child, *descendants(child))]
@@ -270,7 +270,7 @@ def accessibility(bench):
 
 
 def size(bench):
-    """As it is sent: each file compressed."""
+    """Returns the size as sent, with each file compressed."""
     files = list((ROOT / "web/dist").rglob("*.gz"))
     if not files:
         raise MeasureError("there is no page in web/dist; type 'make web', and measure again")
@@ -279,7 +279,7 @@ def size(bench):
 
 
 def tab_memory(bench):
-    """A tab's memory, minute by minute. It is measured once: it takes an hour."""
+    """Measures a tab's memory, minute by minute. Only once, since it takes an hour."""
     seconds = 60 if bench.settings.quick else HOUR_S
     with network(bench, "torus,4,4") as (_, command):
         minutes = measured("memory", URL, str(seconds), timeout=seconds + TIMEOUT_S)
@@ -296,7 +296,7 @@ def tab_memory(bench):
 
 
 def ends_of(minutes):
-    """From the tenth minute on, and up to the end: ten minutes each, or one where there are fewer."""
+    """Returns the intervals from the tenth minute on, and up to the end: ten minutes each, or one if there are fewer."""
     length = 10 if len(minutes) > 20 else 1
     return (min(10, len(minutes) - 1), length), (len(minutes) - length, length)
 
@@ -313,6 +313,6 @@ GROUPS = (
     Group(("5",), suspended_tabs, NEEDS),
     Group(("6",), accessibility, NEEDS),
     Group(("7",), size),
-    # Last, since the machine need not be quiet for it, and it takes an hour.
+    # Last, since it does not need a quiet machine, and takes an hour.
     Group(("8",), tab_memory, NEEDS),
 )
