@@ -23,7 +23,7 @@ use urtica_wire::{ErrorCode, FlowMod, PortNo};
 /// The time at which entries are loaded and deferred work on them is complete, by the switch's clock.
 pub const SETTLED_AT: Duration = Duration::from_secs(3);
 
-/// The interval at which a switch is told the time.
+/// The interval at which a switch's time advances.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The forwarding side of a form.

@@ -1,8 +1,8 @@
-//! Lists the public interface of every library of the workspace, an item a line, and compares it with the listing in
-//! `public-api/`, so that nobody changes the interface without seeing it.
+//! Lists the public interface of every library of the workspace, one item per line, and compares it with the listing in
+//! `public-api/`, so that no change of the interface goes unnoticed.
 //!
-//! `make public-api` compares; `make public-api-bless` records the interface as it is. Impls that are derived, automatic or
-//! blanket are left out. All features are on.
+//! `make public-api` compares; `make public-api-bless` records the current interface. Omits derived, automatic and blanket impls.
+//! All features are enabled.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the interface is as recorded.
+/// Returns `true` if the interface is as recorded.
 fn run(arguments: &[String]) -> Result<bool> {
     let bless = match arguments {
         [] => false,
@@ -47,8 +47,8 @@ fn run(arguments: &[String]) -> Result<bool> {
     }
 }
 
-/// The packages that are libraries: the one at the root, and those of `crates/` with a `lib.rs`, but for the extension module for
-/// Python, which is a workspace of its own.
+/// Returns the packages that are libraries: the one at the root, and those in `crates/` with a `lib.rs`, except for the Python
+/// extension module, which has its own workspace.
 fn libraries(root: &Path) -> Result<BTreeSet<String>> {
     let mut libraries = BTreeSet::from(["urtica".to_owned()]);
     for entry in fs::read_dir(root.join("crates"))? {
@@ -106,7 +106,7 @@ fn compare(root: &Path, listings: &Path, libraries: &BTreeSet<String>) -> Result
     Ok(same)
 }
 
-/// An item a line, sorted.
+/// Returns the items, one per line, sorted.
 fn listing(root: &Path, library: &str) -> Result<String> {
     let json = target(root).join("doc").join(format!("{}.json", library.replace('-', "_")));
     let api = public_api::Builder::from_rustdoc_json(json)
@@ -119,7 +119,7 @@ fn listing(root: &Path, library: &str) -> Result<String> {
     Ok(lines.into_iter().collect())
 }
 
-/// Prints what came and what went; whether nothing did.
+/// Prints the added and removed items; returns `true` if there are none.
 fn report(library: &str, recorded: &str, actual: &str) -> bool {
     let recorded: BTreeSet<_> = recorded.lines().collect();
     let actual: BTreeSet<_> = actual.lines().collect();

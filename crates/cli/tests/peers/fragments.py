@@ -1,8 +1,8 @@
-"""A host that is reached, and one that tries to reach it in fragments, past a firewall.
+"""A host behind a firewall, and one that tries to reach it by fragments.
 
 `fragments.py serve ADDRESS` answers datagrams to ports 53 and 54 there, and a datagram `seen` to port 54 with the
-identifications of the IP packets that came in by eth0.
-`fragments.py try ADDRESS` sends datagrams and fragments there, and prints which arrived or were answered.
+identifications of the IP fragments received by eth0.
+`fragments.py try ADDRESS` sends datagrams and fragments there, and prints which have arrived or been answered.
 """
 
 import selectors
@@ -18,14 +18,14 @@ DEADLINE_S = 30
 
 
 def datagram_socket():
-    # The switch's end of a cable between namespaces would get checksums that were never written.
+    # Otherwise the switch would receive unfinished checksums from its end of a cable between namespaces.
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
     return sock
 
 
 def identification(frame):
-    """Of an IP packet that is a fragment."""
+    """Returns the identification of an IP packet that is a fragment."""
     if frame[12:14] == b"\x08\x00" and struct.unpack_from("!H", frame, 20)[0] & 0x3FFF:
         return struct.unpack_from("!H", frame, 18)[0]
     if frame[12:14] == b"\x86\xdd" and frame[20] == FRAGMENT:
@@ -45,7 +45,7 @@ def serve(address):
     selector.register(sniffer, selectors.EVENT_READ, None)
     print("serving", flush=True)
     while True:
-        # What has arrived is noted before anybody is told of it.
+        # Note all arrived packets before answering any query about them.
         ready = sorted((key for key, _ in selector.select()), key=lambda key: key.data is not None)
         for key in ready:
             data, peer = key.fileobj.recvfrom(65536)
@@ -60,7 +60,7 @@ def serve(address):
 
 
 def ask(address, port, data, wait_s):
-    """The answer to a datagram, if there is one in time."""
+    """Returns the answer to a datagram, if it arrives in time."""
     with datagram_socket() as sock:
         sock.settimeout(wait_s)
         sock.sendto(data, (address, port))
@@ -102,7 +102,7 @@ def ipv6(id, proto, offset, more, payload):
 
 
 def fragments():
-    """Names, and packets."""
+    """Returns the packets with their names, by identification."""
     packets = {}
     for version, packet, base in (("ipv4", ipv4, 0x5100), ("ipv6", ipv6, 0x5200)):
         for number, (name, proto, offset, more, payload) in enumerate([
@@ -115,14 +115,14 @@ def fragments():
             ("ping", ICMP, 0, True, bytes([8, 0]) + bytes(62)),
         ]):
             packets[base + number] = (f"{version} {name}", packet(base + number, proto, offset, more, payload))
-    # Extension headers that go on in the next fragment.
+    # Extension headers that continue in the next fragment.
     options = bytes([TCP, 2, 1, 4, 0, 0, 0, 0])
     packets[0x5300] = ("ipv6 hidden protocol", ipv6(0x5300, DESTINATION_OPTIONS, 0, True, options))
     return packets
 
 
 def ethernet(address):
-    """The header of frames to that address, which has answered."""
+    """Returns the header of frames to this address, which must have answered before."""
     with open("/proc/net/arp") as table:
         lines = [line.split() for line in table]
     there = next(line[3] for line in lines if line[0] == address)
@@ -132,7 +132,7 @@ def ethernet(address):
 
 
 def seen(address, round):
-    """Which fragments have come; asked for by a name of its own, so that no old answer is taken for a new one."""
+    """Returns the fragments that have arrived. Each query has its own name, so that a late answer is not taken for a new one."""
     answer = ask_until_answered(address, 54, b"seen-%d" % round)
     return {int(id) for id in answer.split()[1:]}
 
@@ -144,7 +144,7 @@ def attempt(address, expected):
     packets = fragments()
     wanted = {id for id, (name, _) in packets.items() if name in expected}
     end, round, complete = time.monotonic() + DEADLINE_S, 0, 0
-    # Until all that are expected have come, and once more for the others, which have been on their way as long.
+    # Until all expected packets have arrived, and once more for the others, which were sent as early.
     while complete < 2 and time.monotonic() < end:
         for _, packet in packets.values():
             raw.send((ethernet(address) + packet).ljust(60, b"\0"))

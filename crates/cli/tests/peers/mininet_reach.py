@@ -1,6 +1,6 @@
-"""A test for `mn --custom`: pingall, again and again until nothing is dropped.
+"""A test for `mn --custom`: repeats pingall until no ping is dropped.
 
-How soon the switches are in order depends on the machine, and on how busy it is; that they will be depends on the controller.
+The time until the switches are ready depends on the load of the machine; whether they become ready, on the controller.
 """
 
 ROUNDS = 20

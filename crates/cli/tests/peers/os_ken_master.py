@@ -1,5 +1,5 @@
-"""The learning switch of the benchmark on os-ken, which asks each switch of OpenFlow 1.3 for the role master: first for the
-newest generation, then for the role in the next one. Argument: the port to listen on."""
+"""The learning switch of the benchmark on os-ken, which requests the role of master from each 1.3 switch: it first queries
+the current generation, then requests the role with the next one. Argument: the port to listen on."""
 import os
 import sys
 

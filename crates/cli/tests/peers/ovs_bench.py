@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Stands for ovs-bench's programs `run` and `limit`, and for its modules `bench` and `pipelines`: tells records of their
-shape at once, and measures nothing."""
+"""A stand-in for ovs-bench's programs `run` and `limit`, and for its modules `bench` and `pipelines`: prints records of
+their form at once, and measures nothing."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ def arguments():
 
 
 def flows_file(pipeline):
-    """Of ovs-bench's own pipelines."""
+    """Returns the file of ovs-bench's own pipelines."""
     return None
 
 
@@ -43,7 +43,7 @@ def run():
 
 
 def tell_rates(args, point):
-    # A histogram ends, and tells nothing beyond.
+    # Beyond the end of its histogram, ovs-bench reports no value.
     bursts = {"burst_cycles_p50": 10_000, "burst_cycles_p99": None} if args.latency else {}
     tell("rate", updates_per_s=0, **point, **bursts, entries=entries(args.pipeline))
     if args.updates:
@@ -51,7 +51,7 @@ def tell_rates(args, point):
 
 
 def entries(pipeline):
-    """How many lines the flow entries have that another program has put in the place of a pipeline's."""
+    """Returns the number of lines of the flow entries with which another program has replaced a pipeline's."""
     bench = sys.modules.get("bench")
     path = bench and bench.flows_file(pipeline)
     return path and len(Path(path).read_text().splitlines())
