@@ -1,7 +1,8 @@
 //! Measures the packets between hosts: latency, path, and loss.
 //!
 //! **How.** Hosts tag the frames that they send. The [`Meter`] watches: a tag that leaves a host is in flight until it
-//! reaches its destination. A packet in flight for longer than [`LOST_AFTER`] is lost.
+//! reaches its destination. A packet in flight for longer than [`LOST_AFTER`] counts as lost, wherever that
+//! happened.
 //!
 //! **Not measured.** ARP and broadcasts: the controller may answer on behalf of a host.
 

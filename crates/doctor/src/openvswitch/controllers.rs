@@ -188,7 +188,8 @@ impl Bridge<'_> {
         Some(Advice::new("bridge-controller-tls", reason, command))
     }
 
-    /// Returns the planned controller's address at this host; `is_tls` chooses if it listens with and without TLS.
+    /// Returns the planned controller's address at this host; `is_tls` chooses between addresses with and without
+    /// TLS.
     fn own_target(&self, host: &str, is_tls: bool) -> String {
         let sockets: Vec<(SocketAddr, &Address)> = self.plan.sockets().collect();
         let suitable = sockets
