@@ -1,33 +1,32 @@
-//! The action set: at most one action of a kind, carried out at the end (1.3.5 section 5.10).
+//! The action set: at most one action of each kind, executed at the end of the pipeline (1.3.5 section 5.10).
 
 use std::mem::discriminant;
 use urtica_wire::{Action, Field};
 
 /// An action set.
 ///
-/// Its actions are kept in the order in which they are carried out; of several that set fields, in the order of
-/// writing.
+/// Its actions are in the order of execution; set-field actions are in the order in which they were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActionSet {
     actions: Vec<Action<'static>>,
 }
 
 impl ActionSet {
-    /// The set that these actions make, written one after the other.
+    /// Creates the set that results from writing these actions one after the other.
     pub fn from_actions(actions: &[Action<'static>]) -> Self {
         let mut set = Self::default();
         set.write_all(actions);
         set
     }
 
-    /// Writes actions, each in place of an earlier one of its kind.
+    /// Writes actions, each of which replaces an earlier one of its kind.
     pub fn write_all(&mut self, actions: &[Action<'static>]) {
         for &action in actions {
             self.write(action);
         }
     }
 
-    /// Writes an action, in place of an earlier one of its kind.
+    /// Writes an action, which replaces an earlier one of its kind.
     pub fn write(&mut self, action: Action<'static>) {
         self.actions
             .retain(|earlier| !is_same_kind(earlier, &action));
@@ -42,14 +41,14 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// The actions, in the order in which they are carried out.
+    /// Returns the actions, in the order of execution.
     pub fn actions(&self) -> &[Action<'static>] {
         &self.actions
     }
 }
 
-/// Returns `true` if one action replaces the other. A set has one set-field of each field, and one output in addition
-/// to a group.
+/// Returns `true` if one action replaces the other. A set has one set-field action per field, and may have both an output
+/// and a group.
 fn is_same_kind(a: &Action, b: &Action) -> bool {
     match (a, b) {
         (Action::SetField(a), Action::SetField(b)) => field_kind(a) == field_kind(b),

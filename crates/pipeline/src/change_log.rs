@@ -1,4 +1,4 @@
-//! Changes of entries, groups and meters, in their order, for a journal.
+//! A log of changes to entries, groups and meters, for a journal.
 
 use crate::{FlowEntry, Group, Meter};
 use parking_lot::Mutex;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum StateChange {
-    /// An entry was added, or replaced the one with its table, priority and match.
+    /// An entry was added, or replaced the one with the same table, priority and match.
     Flow(Arc<FlowEntry>),
-    /// An entry was removed, for whatever reason.
+    /// An entry was removed, for any reason.
     FlowRemoved(Arc<FlowEntry>),
     /// A group was added or replaced; `None` if it was removed.
     Group(u32, Option<Arc<Group>>),
@@ -18,12 +18,12 @@ pub enum StateChange {
     Meter(u32, Option<Arc<Meter>>),
 }
 
-/// The changes since the last collection; the tables and their pipeline share it.
+/// The changes since the last call of `take`, shared by the tables and their pipeline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangeLog(Option<Arc<Mutex<Vec<StateChange>>>>);
 
 impl ChangeLog {
-    /// Creates a log that keeps changes.
+    /// Creates a log that records changes.
     pub fn started() -> Self {
         Self(Some(Arc::default()))
     }
@@ -35,7 +35,7 @@ impl ChangeLog {
             .unwrap_or_default()
     }
 
-    /// Appends a change, if changes are logged.
+    /// Appends a change, if the log records changes.
     pub fn note(&self, change: impl FnOnce() -> StateChange) {
         if let Some(log) = &self.0 {
             log.lock().push(change());

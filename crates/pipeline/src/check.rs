@@ -1,6 +1,6 @@
 //! Checks of instructions and actions (1.3.5 sections 5.9 to 5.12, 6.4 and 7.4.4).
 //!
-//! Valid ones are converted to owned values, which contain only what the pipeline supports.
+//! Valid ones are converted to owned values, which contain only features that the pipeline supports.
 
 use crate::prerequisites::Known;
 use crate::{ActionSet, EntryMatch, Instructions, Pipeline};
@@ -13,8 +13,8 @@ use urtica_wire::{
 const VLAN_VID_MAX: u16 = 0xfff;
 const VLAN_PCP_MAX: u8 = 7;
 
-/// Returns whether a set-field action may set a field: all headers, and the tunnel id (1.3.5 section 7.2.4: "are not
-/// supported, because those are not header fields"). The extension headers follow from the packet.
+/// Returns whether a set-field action may set a field: all header fields, and the tunnel id. 1.3.5 section 7.2.4 excludes
+/// others: "are not supported, because those are not header fields". The extension headers follow from the packet.
 pub(crate) fn is_settable(field: OxmField) -> bool {
     use OxmField::*;
     !matches!(field, InPort | InPhyPort | Metadata | Ipv6Exthdr)
@@ -24,7 +24,7 @@ impl Pipeline {
     /// Checks the actions of a packet-out, which may output to [`PortNo::TABLE`].
     ///
     /// # Errors
-    /// Those of 1.3.5 section 7.4.4.3 (OFPET_BAD_ACTION).
+    /// The errors of 1.3.5 section 7.4.4.3 (OFPET_BAD_ACTION).
     pub fn check_packet_out(&self, actions: &List<Action>) -> Result<(), ErrorCode> {
         let mut actions = actions.iter();
         actions.try_for_each(|action| match action {
@@ -41,7 +41,7 @@ impl Pipeline {
     /// 1.0 ignores an action if the packet does not have its field; 1.3 requires that the match ensures the field.
     ///
     /// # Errors
-    /// Those of 1.3.5 sections 7.4.4.3, 7.4.4.4 and 7.4.4.13 for an instruction or action. A repeated instruction is
+    /// The errors of 1.3.5 sections 7.4.4.3, 7.4.4.4 and 7.4.4.13 for an instruction or action. A repeated instruction is
     /// unsupported (OFPBIC_UNSUP_INST), since 1.3 has no separate code, and so is a goto in 1.0.
     pub(crate) fn check_instructions(
         &self,
@@ -54,7 +54,7 @@ impl Pipeline {
             Version::Of10 => None,
             Version::Of13 => Some(Known::from_fields(match_.fields())),
         };
-        // The action set is carried out behind all that is applied, whatever the order of the instructions.
+        // The action set is executed after all applied actions, whatever the order of the instructions.
         let known_of_set = known.map(|known| known.after(applied(instructions)));
         let mut checked = Instructions::default();
         for instruction in instructions {
@@ -70,7 +70,7 @@ impl Pipeline {
                 Instruction::WriteMetadata { metadata, mask } => {
                     put(&mut checked.metadata, (metadata & mask, mask))
                 }
-                // A modify of 1.0 concerns all tables: from some of them this would lead back.
+                // A modify of 1.0 applies to all tables, so a goto would lead backwards from some.
                 Instruction::GotoTable(_) if version == Version::Of10 => false,
                 Instruction::GotoTable(next) => {
                     put(&mut checked.goto, self.check_goto(table_id, next)?)
@@ -86,7 +86,7 @@ impl Pipeline {
         Ok(checked)
     }
 
-    /// Checks and converts the action set of a bucket, whose packets may be of any kind.
+    /// Checks and converts a bucket's action set. Its packets may be of any kind.
     pub(crate) fn check_bucket(
         &self,
         actions: &List<Action>,
@@ -109,7 +109,7 @@ impl Pipeline {
         }
     }
 
-    /// Checks and converts a list of actions. Unused capacity is freed, since there may be a million lists.
+    /// Checks and converts a list of actions. Frees unused capacity, since there may be a million lists.
     fn check_list(
         &self,
         actions: &List<Action>,
@@ -124,7 +124,7 @@ impl Pipeline {
         Ok(checked)
     }
 
-    /// Converts actions that are carried out in the order of an action set.
+    /// Converts actions that are executed in the order of an action set.
     fn check_set(
         &self,
         actions: &List<Action>,
@@ -173,7 +173,7 @@ impl Pipeline {
         })
     }
 
-    /// Checks that a port exists, or is a reserved one for outputs. The specification does not define outputs to missing
+    /// Checks that a port exists, or is a reserved port for outputs. The specification does not define outputs to missing
     /// ports; an error is clearer than lost packets.
     fn check_out_port(&self, port: PortNo) -> Result<PortNo, ErrorCode> {
         let is_reserved = matches!(
@@ -186,7 +186,7 @@ impl Pipeline {
         }
     }
 
-    /// Checks a port, which must exist or stand for the ingress port, and its queue (1.0 sections 5.2.4 and 5.4.4).
+    /// Checks a port, which must exist or be the ingress port, and its queue (1.0 sections 5.2.4 and 5.4.4).
     fn check_enqueue(&self, port: PortNo, queue_id: u32) -> Result<Action<'static>, ErrorCode> {
         if port != PortNo::IN_PORT && !self.has_port(port) {
             return Err(ErrorCode::BadActionBadOutPort);
@@ -205,7 +205,7 @@ impl Pipeline {
     }
 }
 
-/// The actions that instructions apply.
+/// Returns the actions that instructions apply.
 fn applied<'a>(instructions: &List<'a, Instruction<'a>>) -> impl Iterator<Item = Action<'a>> {
     instructions
         .iter()
@@ -215,7 +215,7 @@ fn applied<'a>(instructions: &List<'a, Instruction<'a>>) -> impl Iterator<Item =
         })
 }
 
-/// Sets an empty value; returns `false` if there was one.
+/// Fills an empty option; returns `false` if it has a value.
 fn put<T>(place: &mut Option<T>, value: T) -> bool {
     place.replace(value).is_none()
 }
@@ -234,7 +234,7 @@ fn at_most<T: PartialOrd>(value: T, max: T) -> Result<T, ErrorCode> {
     }
 }
 
-/// Checks that a whole field is set, to a value of its width, and a VLAN id with OFPVID_PRESENT, as it needs a tag.
+/// Checks that a whole field is set, to a value of its width, and a VLAN id with OFPVID_PRESENT, since it needs a tag.
 fn check_set_field(field: &Field) -> Result<Field<'static>, ErrorCode> {
     let &Field::Basic { field, value, mask } = field else {
         return Err(ErrorCode::BadActionBadSetType);
@@ -250,7 +250,7 @@ fn check_set_field(field: &Field) -> Result<Field<'static>, ErrorCode> {
     }
 }
 
-/// Checks that the packets that the entry matches have the headers for each action, after the actions before it.
+/// Checks that all packets of the entry have the headers for each action, after the previous actions.
 fn check_consistent(actions: &[Action], known: Option<Known>) -> Result<(), ErrorCode> {
     let Some(mut known) = known else {
         return Ok(());

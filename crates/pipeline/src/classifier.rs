@@ -1,26 +1,24 @@
-//! Finding a packet's entry without a linear search.
+//! An index of a flow table's entries, to find a packet's entry without a linear search.
 //!
-//! **What.** An index of a flow table's entries: [`Classifier::find`] returns the entry that a search from the highest
-//! priority down finds first, and among equal priorities the one that was added first, like the plain search, the reference
-//! model. The specification leaves this open (1.3.5 section 5.3).
+//! **What.** [`Classifier::find`] returns the packet's entry with the highest priority, and among equal priorities the one
+//! added first, which the specification leaves open (1.3.5 section 5.3). The reference model is a linear search.
 //!
 //! **How.** Tuple space search (Srinivasan, Suri and Varghese, SIGCOMM 1999), as in Open vSwitch. Entries that match on the
 //! same bits of the same fields form a tuple: a hash table whose key is the packet's value of these bits. So a table of
-//! similar entries is searched by one probe, whatever its size, and a table of prefixes by one probe per length. Tuples are
-//! in the order of their highest priority, and a search ends when no later one can have a better entry. A field is read from
-//! the packet at most once per search. A packet without a field of a tuple matches nothing in it.
+//! similar entries needs one probe, whatever its size, and a table of prefixes one probe per length. Tuples are ordered by
+//! their highest priority, and a search ends when no later tuple can have a better entry. A search reads a field of the
+//! packet at most once. A packet without one of a tuple's fields matches no entry in it.
 //!
 //! **Cost.** A search probes one hash table per tuple and allocates nothing. Adding, removing and finding by strict match
-//! take one probe, whatever the number of entries, and, among entries that differ only in priority, the logarithm of their
-//! number. The weakness is the number of tuples: entries with different masks are searched one by one. An entry takes 33
-//! bytes in its tuple's hash table, which is between 7/16 and 7/8 full: 43 bytes each among 100,000.
+//! need one probe, whatever the number of entries, and, among entries that differ only in priority, the logarithm of their
+//! number. The weakness is many different masks: each needs its own probe. An entry uses 33 bytes in its tuple's hash
+//! table, which is between 7/16 and 7/8 full: 43 bytes per entry for 100,000 entries.
 //!
-//! **Hashing.** A learning controller copies the keys of entries from packets. So the process has its own random seeds,
-//! without which addresses with colliding hashes cannot be computed. The hash is a fast one, not a cryptographic one.
-//! Results do not depend on the seeds.
+//! **Hashing.** A learning controller copies keys from packets, so an attacker can choose them. Random seeds per process
+//! prevent the computation of keys that collide. The hash is fast, not cryptographic. Results do not depend on the seeds.
 //!
-//! **Thread-safety.** Any number of threads may search at once; a change needs exclusive access, as the borrow checker
-//! ensures. A shared reference allows no changes.
+//! **Thread-safety.** Any number of threads may search at once; a change needs exclusive access, which the borrow checker
+//! enforces: a shared reference allows no changes.
 
 mod fields_read;
 mod hash;
@@ -42,15 +40,15 @@ use tuple::Tuple;
 #[derive(Debug, Default)]
 pub(crate) struct Classifier {
     tuples: Slab<Tuple>,
-    /// Each tuple's highest priority and its key in `tuples`, from the highest priority down.
+    /// Each tuple's highest priority and its index in `tuples`, from the highest priority down.
     order: Vec<(Reverse<u16>, usize)>,
-    /// The keys in `tuples`, by fields and masks.
+    /// The indices in `tuples`, by fields and masks.
     by_masks: HashTable<usize>,
     seeds: Seeds,
 }
 
 impl Classifier {
-    /// Creates a classifier whose keys collide whenever possible: results must not depend on the hashes.
+    /// Creates a classifier with as many collisions as possible, to test that results do not depend on the hashes.
     #[cfg(test)]
     pub fn colliding() -> Self {
         Self {
@@ -59,13 +57,13 @@ impl Classifier {
         }
     }
 
-    /// Returns whether it is empty, without even a tuple that has no entries.
+    /// Returns whether it is empty, and has no empty tuples either.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.tuples.is_empty() && self.order.is_empty() && self.by_masks.is_empty()
     }
 
-    /// Returns the number of its entries' sets of masks.
+    /// Returns the number of tuples.
     pub fn tuple_count(&self) -> usize {
         self.tuples.len()
     }
@@ -87,7 +85,7 @@ impl Classifier {
         best.map(|(_, entry)| entry)
     }
 
-    /// The entry with this priority and this very match.
+    /// Returns the entry with this priority and exactly this match.
     pub fn find_strict(
         &self,
         priority: u16,
@@ -97,25 +95,25 @@ impl Classifier {
         tuple.find_strict(priority, match_)
     }
 
-    /// The entry of the highest priority with this very match.
+    /// Returns the entry with exactly this match and the highest priority.
     pub fn first_with(&self, match_: &EntryMatch) -> Option<(Rank, &Arc<FlowEntry>)> {
         self.tuples[self.tuple_of(match_)?].first_with(match_)
     }
 
-    /// All entries that match packets which `match_` matches too, and maybe others; in no order.
+    /// Returns all entries that match a packet that `match_` also matches, and possibly others, unordered.
     pub fn near(&self, match_: &EntryMatch) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
         let tuples = self.tuples.iter();
         tuples.flat_map(|(_, tuple)| tuple.near(match_))
     }
 
-    /// All entries that `match_` includes, and maybe others; in no order.
+    /// Returns all entries that `match_` includes, and possibly others, unordered.
     pub fn within(&self, match_: &EntryMatch) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
         let tuples = self.tuples.iter();
         let finer = tuples.filter(|(_, tuple)| tuple.looks_at_all_of(match_));
         finer.flat_map(|(_, tuple)| tuple.near(match_))
     }
 
-    /// Adds an entry. An entry with its rank, or with its priority and match, must not exist.
+    /// Adds an entry. There must be no entry with its rank, or with its priority and match.
     pub fn insert(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
         let key = self
             .tuple_of(&entry.match_)
@@ -123,14 +121,14 @@ impl Classifier {
         self.change(key, |tuple| tuple.insert(rank, entry));
     }
 
-    /// Replaces the entry with this rank, which has an equal match.
+    /// Replaces the entry with this rank by one with the same match.
     pub fn replace(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
         if let Some(key) = self.tuple_of(&entry.match_) {
             self.tuples[key].replace(rank, entry);
         }
     }
 
-    /// Removes the entry of this rank, which has this match.
+    /// Removes the entry with this rank and match.
     pub fn remove(&mut self, rank: Rank, match_: &EntryMatch) {
         if let Some(key) = self.tuple_of(match_) {
             self.change(key, |tuple| tuple.remove(rank, match_));
@@ -153,7 +151,7 @@ impl Classifier {
         key
     }
 
-    /// Changes a tuple and keeps the order; an empty tuple is removed.
+    /// Changes a tuple, updates the order, and removes the tuple if it is empty.
     fn change(&mut self, key: usize, change: impl FnOnce(&mut Tuple)) {
         let tuple = &mut self.tuples[key];
         let before = tuple.highest();

@@ -1,5 +1,5 @@
-//! A pipeline together with its compiled form. The plain form does not depend on the compiled one, and that one depends
-//! on tables and entries, but not on the pipeline.
+//! A pipeline together with its compiled form. The plain form does not depend on the compiled form, which depends on tables
+//! and entries, but not on the pipeline.
 
 use crate::fast::{Compiler, TableTotals};
 use crate::{
@@ -13,20 +13,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Pipeline {
-    /// Compiles the tables, and follows their changes from now on: every change is in effect for packets when its call
+    /// Compiles the tables. The compiled form follows changes from now on: every change applies to packets when its call
     /// returns, unless [`Pipeline::defer_following`] was called.
     ///
-    /// Compiling again replaces the old form, whose readers then leave every frame to the plain form.
+    /// Compiling again replaces the compiled form. Readers of the old one then leave every frame to the plain form.
     ///
-    /// If the system allows no machine code, as with SELinux without `execmem` or systemd's `MemoryDenyWriteExecute`, or
-    /// refuses memory for code later, the interpreter is used: see [`Compiled::backend`]. Readers follow automatically.
+    /// The interpreter is used if the system allows no machine code, as with SELinux without `execmem` or systemd's
+    /// `MemoryDenyWriteExecute`, or later refuses memory for code: see [`Compiled::backend`]. Readers follow automatically.
     ///
     /// # Errors
-    /// The system's, if there is no memory; then nothing has changed.
+    /// The system's error if there is not enough memory; then nothing has changed.
     pub fn compile(&mut self, config: CompileConfig) -> io::Result<Arc<Compiled>> {
         let n_tables = self.tables.len();
         let mut compiler = Compiler::new(n_tables, config)?;
-        // Only now: without memory, the old form stays.
+        // Only now, so that the old form stays if there is not enough memory.
         self.stop_compiling();
         compiler.begin(&mut self.tables, &self.groups);
         self.follow_in(&mut compiler);
@@ -35,27 +35,27 @@ impl Pipeline {
         Ok(compiled)
     }
 
-    /// If `is_deferred`, the compiled form follows changes only in [`Pipeline::follow`].
+    /// Sets whether the compiled form follows changes only in [`Pipeline::follow`].
     ///
-    /// A change of the plain form is short, but needs exclusive access; building the compiled form again only needs an
-    /// unchanged pipeline. So with a lock around the pipeline, make the change as a writer, and call `follow` as a reader,
+    /// A change of the plain form is short, but needs exclusive access. Rebuilding the compiled form takes longer, but only needs
+    /// an unchanged pipeline. So with a lock around the pipeline, make the change as a writer and call `follow` as a reader,
     /// while other readers process packets in the plain form.
     pub fn defer_following(&mut self, is_deferred: bool) {
         self.is_deferred = is_deferred;
         self.follow();
     }
 
-    /// Makes the compiled form follow the last change, which is in effect for all packets when this returns. The next change
-    /// does this if it was not done before.
+    /// Makes the compiled form follow the last change, which applies to all packets when this returns. If this is not called,
+    /// the next change does it.
     pub fn follow(&self) {
         if let Some(mut compiler) = self.compiler() {
             self.follow_in(&mut compiler);
         }
     }
 
-    /// Improves the search of one table that changed much and has not changed for some time. With
-    /// [`CompileConfig::plans_beside`] a call starts the search for a better way, and later calls continue it, at any
-    /// intervals. [`Pipeline::expire`] does it unless following is deferred.
+    /// Improves the search of one table that changed much and then not for some time. With [`CompileConfig::plans_beside`], a
+    /// call starts looking for a better structure, and later calls, at any intervals, continue. [`Pipeline::expire`] does this
+    /// unless following is deferred.
     pub fn settle(&self, now: Duration) {
         if let Some(mut compiler) = self.compiler() {
             self.follow_in(&mut compiler);
@@ -64,7 +64,7 @@ impl Pipeline {
         }
     }
 
-    /// Continues with a frame that the compiled form leaves to the plain one ([`Verdict::Punt`](crate::Verdict::Punt)).
+    /// Continues processing a frame that the compiled form leaves to the plain form ([`Verdict::Punt`](crate::Verdict::Punt)).
     pub fn resume(&self, frame: Processed<'_>, now: Duration, sink: &mut dyn Sink) {
         let mut packet = Packet::new(frame.in_port(), frame.bytes());
         packet.metadata = frame.metadata();
@@ -79,53 +79,54 @@ impl Pipeline {
         self.send_for(sent.cause(), port, &packet, now, sink);
     }
 
-    /// Returns the bytes of the compiled form's entries and search structures in use, without freed memory.
+    /// Returns the memory of the compiled form's entries and search structures in bytes, without freed memory.
     pub fn compiled_bytes(&self) -> usize {
         self.compiler().map_or(0, |compiler| compiler.bytes())
     }
 
-    /// Returns the bytes of the compiled form's machine code, in whole pages; code of unused actions is kept for some time.
+    /// Returns the size of the compiled form's machine code in bytes, in whole pages, including code of unused actions, which
+    /// is kept for some time.
     pub fn code_bytes(&self) -> usize {
         self.compiler().map_or(0, |compiler| compiler.code_bytes())
     }
 
-    /// Describes the compiled form of each table with entries, and its machine code if `with_code`. `None` if the pipeline
-    /// is not compiled.
+    /// Describes the compiled form of each table with entries, with its machine code if `with_code`. `None` if the pipeline is
+    /// not compiled.
     ///
-    /// It inspects each entry.
+    /// Inspects each entry.
     pub fn explain(&self, with_code: bool) -> Option<Explanation> {
         let compiler = self.compiler()?;
         Some(compiler.explain(&self.tables, with_code))
     }
 
-    /// Describes in a few words how a table is searched, as in `tuple space: 3 hash tables`. `None` if there is no such table,
-    /// or the pipeline is not compiled.
+    /// Describes briefly how a table is searched, as in `tuple space: 3 hash tables`. `None` if the table does not exist, or the
+    /// pipeline is not compiled.
     ///
-    /// It inspects no entries, so that it may be called every second.
+    /// Inspects no entries, so it may be called every second.
     pub fn brief_form(&self, table_id: u8) -> Option<String> {
         self.compiler()?.brief(table_id)
     }
 
-    /// Returns the template of a table; `None` if there is no such table, or the pipeline is not compiled.
+    /// Returns the template of a table; `None` if the table does not exist, or the pipeline is not compiled.
     pub fn template(&self, table_id: u8) -> Option<TemplateKind> {
         self.compiler()?.template(table_id)
     }
 
-    /// Returns the templates by which a packet's entry is searched in a table: the table's, then that of the packet's
-    /// sub-table, and so on. Empty if there is no such table, or the pipeline is not compiled.
+    /// Returns the templates that find a packet's entry in a table: the table's, then the one of the packet's sub-table, and so
+    /// on. Empty if the table does not exist, or the pipeline is not compiled.
     pub fn templates(&self, table_id: u8, packet: &Packet) -> Vec<TemplateKind> {
         let compiler = self.compiler();
         let kinds = compiler.map(|compiler| compiler.templates(table_id, packet));
         kinds.unwrap_or_default()
     }
 
-    /// Returns why the compiled form has left a frame to the plain one; `None` if it has not.
+    /// Returns why the compiled form left a frame to the plain form; `None` if it did not.
     pub fn why_plain(&self, frame: Processed<'_>) -> Option<PlainReason> {
         self.compiler()?.why_plain(&self.tables, frame)
     }
 
-    /// Makes the compiled form follow the changes in these tables, now or later. After that, no packet is on its way to a
-    /// removed entry, and the counters of removed entries are final.
+    /// Makes the compiled form follow the changes in these tables, now or later. Afterwards no packet can use a removed entry,
+    /// and the counters of removed entries are final.
     pub(crate) fn follow_changes(&mut self, changed: Range<usize>, removed: &[RemovedEntry]) {
         let Some(compiler) = &mut self.compiler else {
             return;
@@ -145,7 +146,7 @@ impl Pipeline {
         self.follow_now();
     }
 
-    /// Makes the compiled form follow the addition, change or deletion of a group, or the deletion of all, now or later.
+    /// Makes the compiled form follow the addition, change or deletion of a group, or the deletion of all groups, now or later.
     pub(crate) fn follow_group_changes(&mut self, group_id: Option<u32>) {
         let Some(compiler) = &mut self.compiler else {
             return;
@@ -155,7 +156,7 @@ impl Pipeline {
         self.follow_now();
     }
 
-    /// Makes the compiled form immediately follow the change of a port, which buckets of groups may watch.
+    /// Makes the compiled form follow a change of a port immediately, since buckets of groups may watch it.
     pub(crate) fn follow_ports(&self) {
         if let Some(mut compiler) = self.compiler() {
             compiler.follow_liveness(&self.groups, &|bucket| self.is_live(bucket));
@@ -174,14 +175,14 @@ impl Pipeline {
         compiler.follow_groups(&self.groups, &|bucket| self.is_live(bucket));
     }
 
-    /// Returns a table's counters in the compiled form.
+    /// Returns a table's counters of the compiled form.
     pub(crate) fn compiled_totals(&self, table_id: u8) -> TableTotals {
         let compiler = self.compiler();
         let totals = compiler.map(|compiler| compiler.totals(table_id.into()));
         totals.unwrap_or_default()
     }
 
-    /// Leaves all packets to the plain form; entries, groups and tables keep their counters.
+    /// Leaves all packets to the plain form, which keeps the counters of entries, groups and tables.
     fn stop_compiling(&mut self) {
         if let Some(compiler) = self.compiler.take() {
             let compiler = compiler.into_inner();

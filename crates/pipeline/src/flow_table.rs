@@ -1,20 +1,20 @@
 //! One flow table: its ordered entries and their index (1.3.5 section 5.3).
 //!
-//! **What.** A packet's entry by [`FlowTable::find`], all entries from the highest priority down by [`FlowTable::entries`],
-//! and the changes by flow mods and timeouts.
+//! **What.** [`FlowTable::find`] finds a packet's entry, and [`FlowTable::entries`] returns all entries from the highest
+//! priority down. Flow mods and timeouts change the table.
 //!
-//! **How.** An ordered map has the entries by priority and age; a [`Classifier`] finds those for a packet or a match. Both
-//! have all entries.
+//! **How.** An ordered map holds all entries by priority and age. A [`Classifier`] indexes all of them, to find those for a
+//! packet or a match.
 //!
 //! **Cost.** Finding a packet's entry: see [`Classifier`]. Adding an entry, and finding or removing one by strict match,
-//! takes the logarithm of the number of entries. A non-strict match inspects the entries that match on all of its bits and
-//! more; those with exactly its bits are found as by a strict one. A check for overlap inspects the entries that match on
-//! other bits. Expiry inspects an entry only when it may have expired, at the cost of the logarithm of the number of entries
-//! with a timeout; each of these takes 16 to 48 bytes more. An entry with one field and one action takes 381 bytes, of which
-//! the map takes 34 and the classifier 43, without the allocator's overhead.
+//! costs the logarithm of the number of entries. A non-strict match inspects the entries that match on all of its bits and
+//! more; entries with exactly its bits are found as by a strict match. A check for overlap inspects the entries that match
+//! on other bits. Expiry inspects an entry only when it may have expired, at the cost of the logarithm of the number of
+//! entries with a timeout. A timeout needs 16 to 48 bytes. An entry with one field and one action needs 381 bytes, of which
+//! the map uses 34 and the classifier 43, without the allocator's overhead.
 //!
-//! **Thread-safety.** Any number of threads may look up at once and count in the entries that they find; a change needs
-//! exclusive access. To change a table while packets pass, put it behind a lock, or replace it by a copy.
+//! **Thread-safety.** Any number of threads may look up entries at once, and count packets in them; a change needs exclusive
+//! access. To change a table while packets pass, put it behind a lock, or replace it with a copy.
 
 mod selected;
 #[cfg(test)]
@@ -48,29 +48,29 @@ pub struct FlowTable {
     /// The number of entries ever added.
     added: u64,
     timers: Timers,
-    /// Changes since the last collection; `None` if they are not recorded.
+    /// Changes since the last call of `take_changes`; `None` if they are not recorded.
     changes: Option<Vec<Change>>,
-    /// Changes for a journal.
+    /// The journal's log of changes.
     log: ChangeLog,
-    /// Views that see it as it was.
+    /// Open views of the table as it was.
     views: Views,
-    /// Packets that were looked up.
+    /// The number of packets looked up.
     pub lookups: AtomicU64,
-    /// Packets that an entry matched.
+    /// The number of packets that matched an entry.
     pub matches: AtomicU64,
 }
 
-/// A change of one entry, for a form of the table that follows it.
+/// A change of one entry, for a compiled form that follows the table.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// An entry was added.
     Added(Rank, Arc<FlowEntry>),
-    /// An entry replaced another one with equal priority and match.
+    /// An entry replaced another one with the same priority and match.
     Replaced {
         rank: Rank,
         old: Arc<FlowEntry>,
         new: Arc<FlowEntry>,
-        /// The old one's counts, if the new one continues them.
+        /// The old entry's counts, if the new one continues them.
         kept: Option<EntryCounts>,
     },
     /// An entry was removed.
@@ -85,17 +85,17 @@ pub(crate) enum Counts {
 }
 
 impl FlowTable {
-    /// The entries, from the highest priority down; among equals in the order in which they were added.
+    /// Returns the entries, from the highest priority down, and by age within a priority.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &Arc<FlowEntry>> {
         self.entries.values()
     }
 
-    /// The entry that a packet matches: the first that does.
+    /// Returns the entry that a packet matches: the first in order that does.
     pub fn find(&self, packet: &Packet) -> Option<&Arc<FlowEntry>> {
         self.classifier.find(packet)
     }
 
-    /// Finds a packet's entry by a linear search: the reference model of [`FlowTable::find`].
+    /// Finds a packet's entry with a linear search: the reference model of [`FlowTable::find`].
     pub fn find_plainly(&self, packet: &Packet) -> Option<&Arc<FlowEntry>> {
         self.entries().find(|entry| entry.match_.matches(packet))
     }
@@ -151,23 +151,23 @@ impl FlowTable {
             .collect()
     }
 
-    /// The number of entries ever added.
+    /// Returns the number of entries ever added.
     pub(crate) fn added_count(&self) -> u64 {
         self.added
     }
 
-    /// The entry of the highest priority with this very match.
+    /// Returns the entry with exactly this match and the highest priority.
     pub(crate) fn first_with(&self, match_: &EntryMatch) -> Option<(Rank, &Arc<FlowEntry>)> {
         self.classifier.first_with(match_)
     }
 
-    /// Returns whether there is an entry that a match includes.
+    /// Returns whether `match_` includes the match of any entry.
     pub(crate) fn has_within(&self, match_: &EntryMatch) -> bool {
         let mut near = self.classifier.within(match_);
         near.any(|(_, entry)| match_.includes(&entry.match_))
     }
 
-    /// The entry with this priority and this very match.
+    /// Returns the entry with this priority and exactly this match.
     pub(crate) fn find_strict(
         &self,
         priority: u16,
@@ -177,13 +177,13 @@ impl FlowTable {
         found.map(|(_, entry)| entry)
     }
 
-    /// Returns `true` if an entry of this priority may match a packet that `match_` matches too.
+    /// Returns `true` if an entry of this priority may match a packet that `match_` also matches.
     pub(crate) fn has_overlap(&self, priority: u16, match_: &EntryMatch) -> bool {
         let mut near = self.classifier.near(match_);
         near.any(|(rank, entry)| rank.priority() == priority && entry.match_.overlaps(match_))
     }
 
-    /// Adds an entry, replacing one with equal priority and match.
+    /// Adds an entry, or replaces the one with its priority and match.
     pub(crate) fn insert(&mut self, entry: FlowEntry, counts: Counts) {
         let entry = Arc::new(entry);
         match self.classifier.find_strict(entry.priority, &entry.match_) {
@@ -211,13 +211,13 @@ impl FlowTable {
         &self.meter_users
     }
 
-    /// Returns a lower bound for its next expiry; `None` if no entry expires.
+    /// Returns a lower bound for the next expiry; `None` if no entry expires.
     pub(crate) fn next_expiry(&self) -> Option<Duration> {
         self.timers.next()
     }
 
-    /// Removes expired entries, and returns them in order. It inspects at most `looks`, in the order of their deadlines, and
-    /// reduces `looks` by their number.
+    /// Removes expired entries, and returns them in order. Inspects at most `looks` entries, by deadline, and reduces `looks` by
+    /// their number.
     pub(crate) fn expire(&mut self, now: Duration, looks: &mut usize) -> Vec<RemovedEntry> {
         let mut gone = Vec::new();
         while *looks > 0 {
@@ -241,7 +241,7 @@ impl FlowTable {
         gone.into_iter().map(|(_, gone)| gone).collect()
     }
 
-    /// Returns the entries of a scope for which `is_wanted` holds, and their ranks, in order.
+    /// Returns the entries of a scope that `is_wanted` accepts, with their ranks, in order.
     pub(crate) fn select_ranked(
         &self,
         scope: Scope,
@@ -273,12 +273,12 @@ impl FlowTable {
         self.log = log;
     }
 
-    /// The views that see it as it was.
+    /// Returns the open views.
     pub(crate) fn views(&self) -> &Views {
         &self.views
     }
 
-    /// Replaces the entry with this rank, which has an equal match.
+    /// Replaces the entry with this rank by one with the same match.
     pub(crate) fn put(&mut self, rank: Rank, entry: Arc<FlowEntry>, counts: Counts) {
         self.timers.add(rank, &entry);
         self.classifier.replace(rank, entry.clone());
@@ -330,7 +330,7 @@ impl FlowTable {
         self.note(|| Change::Removed(rank, entry.clone()));
     }
 
-    /// Removes the deadlines of removed entries, if there are too many.
+    /// Removes the deadlines of removed entries, if these are too many.
     pub(crate) fn tidy_timers(&mut self) {
         if self.timers.are_stale() {
             let entries = self.entries.iter();

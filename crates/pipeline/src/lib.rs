@@ -1,16 +1,16 @@
 //! OpenFlow 1.3's pipeline of flow tables, groups and meters (1.3.5 section 5).
 //!
-//! **Why a separate crate.** The switch, networks in one process, and tests use this pipeline. It has no ports, sockets,
-//! threads or clock: packets and times are arguments, and a [`Sink`] receives the packets to send.
+//! **Why a separate crate.** The switch, emulated networks within one process, and tests share this pipeline. It has no
+//! ports, sockets, threads or clock: packets and times are arguments, and a [`Sink`] receives the packets to send.
 //!
-//! - [`Pipeline`] has the state that a controller changes: flow entries, groups, meters, ports.
+//! - [`Pipeline`] holds the state that a controller changes: flow entries, groups, meters, ports.
 //! - [`Pipeline::flow_mod`], [`Pipeline::group_mod`] and [`Pipeline::meter_mod`] change it, or refuse with the
 //!   specification's error and change nothing. [`Pipeline::expire`] removes expired entries.
-//! - [`Pipeline::process`] takes one packet through it, table by table, action by action. It is the reference model
-//!   that tests compare every faster form with. [`Sink::step`] shows each step.
-//! - [`FlowTable::find`] finds a packet's entry with a hash table for each set of masks; its reference is
+//! - [`Pipeline::process`] processes one packet, table by table and action by action. It is the reference model: tests
+//!   compare every faster form with it. [`Sink::step`] shows each step.
+//! - [`FlowTable::find`] finds a packet's entry with one hash table per set of masks; its reference model is
 //!   [`FlowTable::find_plainly`], a linear search.
-//! - [`Compiled`] and [`Reader`] process bursts of frames in a form compiled from the entries.
+//! - [`Compiled`] and [`Reader`] process bursts of frames with a form compiled from the entries.
 //!
 //! ```
 //! use std::time::Duration;
@@ -40,8 +40,8 @@
 //! assert_eq!(sent.0, [PortNo(2)]);
 //! ```
 //!
-//! **Thread-safety.** Several threads may process packets at once, since that changes only counters and meters. Changes need
-//! exclusive access.
+//! **Thread-safety.** Several threads may process packets at once, since this changes only counters and meters. All other
+//! changes need exclusive access.
 
 mod action_set;
 mod change_log;

@@ -1,4 +1,4 @@
-//! The state that a controller changes, whole.
+//! The complete state that a controller changes.
 
 use crate::change_log::{ChangeLog, StateChange};
 use crate::entry_view::ViewBudget;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use urtica_wire::{Port, PortNo};
 
-/// The maximum number of tables: 255 means all (OFPTT_MAX is the last one's number).
+/// The maximum number of tables. OFPTT_MAX is the number of the last one; 255 means all tables.
 const MAX_TABLES: u8 = 254;
 
-/// Bounds of a pipeline.
+/// The limits of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineConfig {
     /// The number of tables, 1 to 254.
@@ -38,36 +38,36 @@ impl Default for PipelineConfig {
     }
 }
 
-/// Tables, groups, meters and ports.
-// Its many methods are one for each request of OpenFlow and each step of a packet, in a file for each kind.
+/// A pipeline: tables, groups, meters and ports.
+// It has many methods, one for each request of OpenFlow and each step of a packet, in a file for each kind.
 #[derive(Debug)]
 pub struct Pipeline {
     config: PipelineConfig,
     pub(crate) tables: Vec<FlowTable>,
-    /// A lower bound for the next expiry in any table; `None` without timeouts. Cached, since there are many tables.
+    /// A lower bound for the next expiry in any table; `None` without timeouts. Cached, to avoid a search of all tables.
     pub(crate) next_expiry: Option<Duration>,
     pub(crate) groups: Groups,
     pub(crate) meters: Meters,
     pub(crate) ports: BTreeMap<PortNo, Port>,
-    /// The queues of ports that have some.
+    /// The queues of the ports that have any.
     queues: BTreeMap<PortNo, BTreeSet<u32>>,
     misses_to_controller: bool,
-    /// Whether entries and groups may name ports that are not there yet.
+    /// Whether entries and groups may refer to ports that do not exist yet.
     pub(crate) ports_may_follow: bool,
     pub(crate) is_locked: bool,
     pub(crate) view_budget: Arc<ViewBudget>,
     pub(crate) log: ChangeLog,
-    /// Each change under way has a copy.
+    /// Each change in progress holds a clone.
     pub(crate) changes: Arc<()>,
     pub(crate) compiler: Option<Mutex<Compiler>>,
-    /// Whether the compiled form follows changes only when requested.
+    /// Whether the compiled form follows changes only on request.
     pub(crate) is_deferred: bool,
 }
 
 impl Pipeline {
     /// Creates an empty pipeline, which drops every packet (1.3.5 section 5.4).
     ///
-    /// The number of tables is limited to 1 to 254: see [`Pipeline::config`].
+    /// The number of tables is clamped to 1 to 254: see [`Pipeline::config`].
     pub fn new(config: PipelineConfig) -> Self {
         let config = PipelineConfig {
             n_tables: config.n_tables.clamp(1, MAX_TABLES),
@@ -93,65 +93,65 @@ impl Pipeline {
         }
     }
 
-    /// Its bounds.
+    /// Returns the limits.
     pub fn config(&self) -> &PipelineConfig {
         &self.config
     }
 
-    /// Changes the maximum number of entries of each table. Existing ones stay.
+    /// Changes the maximum number of entries per table. Existing entries stay, even beyond it.
     pub fn set_max_entries(&mut self, max_entries: u32) {
         self.config.max_entries = max_entries;
     }
 
-    /// Makes the pipeline refuse all flow mods with OFPFMFC_EPERM (1.3.5 section 7.5.4.5) from now on, or accept them again.
+    /// Sets whether the pipeline refuses all flow mods, with OFPFMFC_EPERM (1.3.5 section 7.5.4.5).
     pub fn set_locked(&mut self, is_locked: bool) {
         self.is_locked = is_locked;
     }
 
-    /// Returns whether packets that no entry matches are sent to the controller, as in 1.0 (1.0 section 3.4), instead
-    /// of being dropped, as in 1.3 (1.3.5 section 5.4).
+    /// Returns whether packets that match no entry are sent to the controller, as in 1.0 (1.0 section 3.4), or dropped, as in
+    /// 1.3 (1.3.5 section 5.4).
     pub fn misses_to_controller(&self) -> bool {
         self.misses_to_controller
     }
 
-    /// Sets the handling of packets without an entry: see [`Pipeline::misses_to_controller`].
+    /// Sets the handling of table misses: see [`Pipeline::misses_to_controller`].
     pub fn set_misses_to_controller(&mut self, misses_to_controller: bool) {
         self.misses_to_controller = misses_to_controller;
     }
 
-    /// Its tables.
+    /// Returns the tables.
     pub fn tables(&self) -> &[FlowTable] {
         &self.tables
     }
 
-    /// Its groups.
+    /// Returns the groups.
     pub fn groups(&self) -> &Groups {
         &self.groups
     }
 
-    /// Its meters.
+    /// Returns the meters.
     pub fn meters(&self) -> &Meters {
         &self.meters
     }
 
-    /// Its ports, in the order of their numbers.
+    /// Returns the ports, by number.
     pub fn ports(&self) -> impl Iterator<Item = &Port> {
         self.ports.values()
     }
 
-    /// The port with this number.
+    /// Returns the port with this number.
     pub fn port(&self, port_no: PortNo) -> Option<&Port> {
         self.ports.get(&port_no)
     }
 
-    /// Returns `true` if entries and groups may name this port.
+    /// Returns `true` if entries and groups may refer to this port.
     pub(crate) fn has_port(&self, port_no: PortNo) -> bool {
         let can_be_port = port_no == PortNo::LOCAL || port_no.0 != 0 && !port_no.is_reserved();
         let may_follow = self.ports_may_follow && can_be_port;
         may_follow || self.ports.contains_key(&port_no)
     }
 
-    /// Adds a port, or changes it.
+    /// Adds a port, or replaces the one with its number.
     pub fn set_port(&mut self, port: Port) {
         self.ports.insert(port.port_no, port);
         self.follow_ports();
@@ -165,7 +165,7 @@ impl Pipeline {
         removed
     }
 
-    /// Sets the queues of a port: those that an entry of 1.0 may enqueue packets to. Entries that name others stay.
+    /// Sets the queues of a port, to which 1.0's entries may enqueue packets. Entries that use other queues stay.
     pub fn set_queues(&mut self, port_no: PortNo, queues: impl IntoIterator<Item = u32>) {
         let queues: BTreeSet<_> = queues.into_iter().collect();
         match queues.is_empty() {
@@ -174,7 +174,7 @@ impl Pipeline {
         };
     }
 
-    /// Returns `true` if an entry may enqueue packets to this queue of a port; for [`PortNo::IN_PORT`], of any port.
+    /// Returns `true` if an entry may enqueue packets to this queue of a port; for [`PortNo::IN_PORT`], any port's queue.
     pub(crate) fn has_queue(&self, port_no: PortNo, queue_id: u32) -> bool {
         if self.ports_may_follow {
             return true;

@@ -1,15 +1,15 @@
 //! References to groups and meters, for their statistics and for deletion.
 //!
-//! **Cost.** A reference takes some 25 bytes, and adding or removing it the logarithm of their number; unreferenced items
-//! take no memory. References are counted, so counting needs no iteration.
+//! **Cost.** A reference needs about 25 bytes; adding or removing one costs the logarithm of their number. Unreferenced items
+//! need no memory. References are counted as they change, so a count needs no iteration.
 
 use crate::classifier::Rank;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// References to numbered items by `P`.
+/// References from referrers of type `P` to numbered items.
 #[derive(Debug)]
 pub(crate) struct References<P> {
-    /// Pairs of referenced item and referrer.
+    /// Pairs of a referenced item and its referrer.
     pairs: BTreeSet<(u32, P)>,
     /// The number of references to each item.
     counts: BTreeMap<u32, u32>,
@@ -24,9 +24,9 @@ impl<P> Default for References<P> {
     }
 }
 
-/// An item that can refer to others.
+/// A referrer: an item that can refer to others.
 pub(crate) trait Referrer: Ord + Copy {
-    /// The first and the last there can be.
+    /// The least and the greatest possible value.
     const ALL: [Self; 2];
 }
 
@@ -39,7 +39,7 @@ impl Referrer for u32 {
 }
 
 impl<P: Referrer> References<P> {
-    /// Notes that `by` refers to each of these; more than once is as good as once.
+    /// Adds references from `by` to these items. Repeated ones have no effect.
     pub fn add(&mut self, by: P, numbers: impl Iterator<Item = u32>) {
         for number in numbers {
             if self.pairs.insert((number, by)) {
@@ -48,7 +48,7 @@ impl<P: Referrer> References<P> {
         }
     }
 
-    /// Removes the references of `by` to these.
+    /// Removes the references from `by` to these items.
     pub fn remove(&mut self, by: P, numbers: impl Iterator<Item = u32>) {
         for number in numbers {
             if self.pairs.remove(&(number, by)) {
@@ -57,12 +57,12 @@ impl<P: Referrer> References<P> {
         }
     }
 
-    /// Returns the number of references to this.
+    /// Returns the number of references to this item.
     pub fn count(&self, number: u32) -> u32 {
         self.counts.get(&number).copied().unwrap_or(0)
     }
 
-    /// Returns the referrers of this item, or of any, in order, if there are at most `max` references.
+    /// Returns the referrers of this item, or of all items, in order; `None` if there are more than `max` references.
     pub fn few(&self, number: Option<u32>, max: usize) -> Option<Vec<P>> {
         match number {
             Some(number) if self.count(number) as usize <= max => Some(self.to(number).collect()),

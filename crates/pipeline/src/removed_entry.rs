@@ -1,27 +1,27 @@
-//! Removed entries.
+//! Removed flow entries.
 
 use crate::FlowEntry;
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_wire::{FlowModFlags, FlowRemoved, FlowRemovedReason};
 
-/// An entry that was removed.
+/// A removed flow entry.
 #[derive(Clone, Debug)]
 pub struct RemovedEntry {
     /// The entry, with its counters.
     pub entry: Arc<FlowEntry>,
-    /// The reason why it was removed.
+    /// Why it was removed.
     pub reason: FlowRemovedReason,
 }
 
 impl RemovedEntry {
-    /// The message about it to controllers.
+    /// Converts it to a flow-removed message.
     pub fn to_wire(&self, now: Duration) -> FlowRemoved<'static> {
         self.entry.to_removed(self.reason, now)
     }
 }
 
-/// Appends the entries whose flags request a notification.
+/// Appends the removed entries whose flags request a notification.
 pub(crate) fn announce(
     gone: impl IntoIterator<Item = RemovedEntry>,
     removed: &mut Vec<RemovedEntry>,

@@ -1,6 +1,6 @@
-//! Restoring entries, groups and meters of an earlier pipeline with their counters.
+//! Restoring the entries, groups and meters of an earlier pipeline, with their counters.
 //!
-//! They are checked like a controller's. Times continue: an entry that had three seconds left has three seconds left.
+//! They are checked like a controller's. Times continue: an entry that had three seconds left has them again.
 
 use crate::counters::EntryCounters;
 use crate::entry::nanoseconds;
@@ -18,11 +18,11 @@ use urtica_wire::{
 };
 
 impl Pipeline {
-    /// Restores a flow entry from its statistics, with its last packet `idle` ago. Its ports may still be missing. `now`
-    /// should not be less than its age, or it becomes younger.
+    /// Restores a flow entry from its statistics; its last packet arrived `idle` ago. Its ports may not exist yet. `now` should
+    /// be at least its age; otherwise the entry becomes younger.
     ///
     /// # Errors
-    /// The specification's error if there is no such table, group or meter, or the table is full.
+    /// The specification's error if the table, group or meter does not exist, or the table is full.
     pub fn restore_flow(
         &mut self,
         stats: &FlowStats,
@@ -36,7 +36,7 @@ impl Pipeline {
     /// Restores a flow entry that 1.0 added: see [`Pipeline::restore_flow`] and [`EntryMatch::pcp_of_untagged`].
     ///
     /// # Errors
-    /// The specification's error if there is no such table, or the table is full.
+    /// The specification's error if the table does not exist or is full.
     pub fn restore_flow_of10(
         &mut self,
         stats: &FlowStats,
@@ -89,7 +89,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The instructions of an entry that was one of either version: 1.0's may have actions that 1.3 refuses for their match.
+    /// Checks the instructions of an entry of either version: 1.0's may have actions that 1.3 refuses for their match.
     fn check_restored(
         &self,
         stats: &FlowStats,
@@ -100,10 +100,10 @@ impl Pipeline {
         check(Version::Of13).or_else(|error| check(Version::Of10).map_err(|_| error))
     }
 
-    /// Restores a group. Its ports may still be missing.
+    /// Restores a group. Its ports may not exist yet.
     ///
     /// # Errors
-    /// The specification's error, for instance if it refers to a group that does not exist yet.
+    /// The specification's error, for example if the group refers to one that does not exist yet.
     pub fn restore_group(
         &mut self,
         desc: &GroupDesc,
@@ -130,7 +130,7 @@ impl Pipeline {
         self.insert_group(desc.group_id, group)
     }
 
-    /// Checks something that may name ports that do not exist yet, or no longer.
+    /// Runs a check that accepts ports that do not exist yet, or no longer exist.
     fn with_ports_to_follow<T>(&mut self, check: impl FnOnce(&Self) -> T) -> T {
         self.ports_may_follow = true;
         let checked = check(self);
@@ -175,7 +175,7 @@ impl Pipeline {
     }
 }
 
-/// When something was added that is so old now.
+/// Returns the time when something of this age was added.
 fn before(now: Duration, seconds: u32, nanoseconds: u32) -> Duration {
     let age = Duration::from_secs(seconds.into()) + Duration::from_nanos(nanoseconds.into());
     now.saturating_sub(age)
@@ -307,7 +307,7 @@ mod tests {
         );
     }
 
-    /// Fast failover checks its port's link once the port exists.
+    /// Fast failover checks the port's link once the port exists.
     #[test]
     fn a_watched_port_may_be_added_later() {
         let mut before = Pipeline::new(PipelineConfig::default());

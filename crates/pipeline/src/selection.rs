@@ -1,13 +1,13 @@
-//! Which entries a controller means (1.3.5 sections 6.4, 7.3.5.2).
+//! The entries that a request or flow mod selects (1.3.5 sections 6.4, 7.3.5.2).
 
 use crate::{EntryMatch, FlowEntry};
 use urtica_wire::{ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ANY, PortNo};
 
-/// The entries that a modify, a delete or a request selects (1.3.5 section 6.4).
+/// The condition by which a modify, a delete or a request selects entries (1.3.5 section 6.4).
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub match_: EntryMatch,
-    /// Only entries with exactly this priority and match, as for strict commands.
+    /// Selects only entries with exactly this priority and match, as strict commands do.
     priority: Option<u16>,
     cookie: u64,
     cookie_mask: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Only a delete checks the outputs.
+    /// Only a delete filters by output.
     pub fn of_flow_mod(flow_mod: &FlowMod) -> Result<Self, ErrorCode> {
         use FlowModCommand::*;
         let is_strict = matches!(flow_mod.command, ModifyStrict | DeleteStrict);
@@ -45,7 +45,7 @@ impl Selection {
         })
     }
 
-    /// Returns `true` if it is for an entry.
+    /// Returns `true` if it selects an entry.
     pub fn is_for(&self, entry: &FlowEntry) -> bool {
         let is_in_scope = match self.priority {
             Some(priority) => entry.priority == priority && entry.match_ == self.match_,
@@ -54,7 +54,7 @@ impl Selection {
         is_in_scope && self.selects(entry)
     }
 
-    /// Returns the part of a table to search.
+    /// Returns the part of a table that contains all selected entries.
     pub fn scope(&self) -> Scope<'_> {
         match self.priority {
             Some(priority) => Scope::Strict(priority, &self.match_),
@@ -62,7 +62,7 @@ impl Selection {
         }
     }
 
-    /// Returns `true` if it is for an entry of its scope.
+    /// Returns `true` if it selects an entry that is within its scope.
     pub fn selects(&self, entry: &FlowEntry) -> bool {
         let instructions = &entry.instructions;
         (entry.cookie ^ self.cookie) & self.cookie_mask == 0
@@ -71,11 +71,11 @@ impl Selection {
     }
 }
 
-/// The entries of a table that a change or a request may concern.
+/// The entries of a table that a change or a request may select.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scope<'a> {
-    /// The matches that this one includes ([`EntryMatch::includes`]).
+    /// The entries whose match this one includes ([`EntryMatch::includes`]).
     Within(&'a EntryMatch),
-    /// The one with this priority and this very match.
+    /// The entry with this priority and exactly this match.
     Strict(u16, &'a EntryMatch),
 }

@@ -13,10 +13,10 @@ use urtica_wire::{
 };
 
 impl Pipeline {
-    /// Returns the sums over the entries of a request.
+    /// Returns the totals of the entries that a request selects.
     ///
     /// # Errors
-    /// The specification's error if its match or table is invalid.
+    /// The specification's error if the request's match or table is invalid.
     pub fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, ErrorCode> {
         let entries = self.flow_stats(request)?;
         let counted = entries.iter().map(|entry| entry.counted());
@@ -28,7 +28,7 @@ impl Pipeline {
         })
     }
 
-    /// Returns the counters of all tables. Fields of 1.0 only are empty.
+    /// Returns the counters of all tables, without the fields that only 1.0 has.
     pub fn table_stats(&self) -> impl Iterator<Item = TableStats> {
         (0..).zip(&self.tables).map(|(table_id, table)| TableStats {
             table_id,
@@ -41,7 +41,7 @@ impl Pipeline {
         })
     }
 
-    /// Returns the counters of a group, or of all with [`GROUP_ALL`]; empty for a group that does not exist.
+    /// Returns the counters of a group, or of all groups with [`GROUP_ALL`]; empty if the group does not exist.
     pub fn group_stats(&self, group_id: u32, now: Duration) -> Vec<GroupStats<'static>> {
         let ids = match group_id {
             GROUP_ALL => 0..=u32::MAX,
@@ -50,7 +50,7 @@ impl Pipeline {
         self.group_stats_of(ids, now).collect()
     }
 
-    /// The groups with these numbers, in their order.
+    /// Returns the counters of the groups with these numbers, in order.
     pub fn group_stats_of(
         &self,
         ids: RangeInclusive<u32>,
@@ -60,23 +60,23 @@ impl Pipeline {
         groups.map(move |(id, group)| self.group_row(id, group, now))
     }
 
-    /// Returns the counters of a group, which may have been removed or replaced since it was listed ([`Pipeline::list_groups`]).
+    /// Returns the counters of a group, which may have been removed or replaced since [`Pipeline::list_groups`] listed it.
     pub fn group_row(&self, group_id: u32, group: &Group, now: Duration) -> GroupStats<'static> {
         group.to_stats(group_id, self.group_ref_count(group_id), now)
     }
 
-    /// Lists the groups with these numbers, in their order, as they are now: a later change does not change the list.
+    /// Lists the groups with these numbers, in order. Later changes do not affect the list.
     pub fn list_groups(&self, ids: RangeInclusive<u32>) -> Vec<(u32, Arc<Group>)> {
         let groups = self.groups.range(ids);
         groups.map(|(id, group)| (id, Arc::clone(group))).collect()
     }
 
-    /// The types and buckets of all groups.
+    /// Returns the types and buckets of all groups.
     pub fn group_descs(&self) -> Vec<GroupDesc<'static>> {
         self.group_descs_of(0..=u32::MAX).collect()
     }
 
-    /// The types and buckets of the groups with these numbers, in their order.
+    /// Returns the types and buckets of the groups with these numbers, in order.
     pub fn group_descs_of(
         &self,
         ids: RangeInclusive<u32>,
@@ -85,10 +85,10 @@ impl Pipeline {
         groups.map(|(id, group)| group.to_desc(id))
     }
 
-    /// Returns the counters of a meter, or of all with [`METER_ALL`].
+    /// Returns the counters of a meter, or of all meters with [`METER_ALL`].
     ///
     /// # Errors
-    /// [`ErrorCode::MeterModFailedUnknownMeter`] if there is no such meter.
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] if the meter does not exist.
     pub fn meter_stats(
         &self,
         meter_id: u32,
@@ -98,7 +98,7 @@ impl Pipeline {
         Ok(self.meter_stats_of(ids, now).collect())
     }
 
-    /// The meters with these numbers, in their order.
+    /// Returns the counters of the meters with these numbers, in order.
     pub fn meter_stats_of(
         &self,
         ids: RangeInclusive<u32>,
@@ -108,27 +108,27 @@ impl Pipeline {
         meters.map(move |(&id, meter)| self.meter_row(id, meter, now))
     }
 
-    /// Returns the counters of a meter, which may have been removed or replaced since it was listed ([`Pipeline::list_meters`]).
+    /// Returns the counters of a meter, which may have been removed or replaced since [`Pipeline::list_meters`] listed it.
     pub fn meter_row(&self, meter_id: u32, meter: &Meter, now: Duration) -> MeterStats<'static> {
         meter.to_stats(meter_id, self.meter_flow_count(meter_id), now)
     }
 
-    /// Lists the meters with these numbers, in their order, as they are now: a later change does not change the list.
+    /// Lists the meters with these numbers, in order. Later changes do not affect the list.
     pub fn list_meters(&self, ids: RangeInclusive<u32>) -> Vec<(u32, Arc<Meter>)> {
         let meters = self.meters.meters.range(ids);
         meters.map(|(&id, meter)| (id, Arc::clone(meter))).collect()
     }
 
-    /// Returns the configuration of a meter, or of all with [`METER_ALL`].
+    /// Returns the configuration of a meter, or of all meters with [`METER_ALL`].
     ///
     /// # Errors
-    /// [`ErrorCode::MeterModFailedUnknownMeter`] if there is no such meter.
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] if the meter does not exist.
     pub fn meter_configs(&self, meter_id: u32) -> Result<Vec<MeterConfig<'static>>, ErrorCode> {
         let ids = self.meter_ids(meter_id)?;
         Ok(self.meter_configs_of(ids).collect())
     }
 
-    /// The configurations of the meters with these numbers, in their order.
+    /// Returns the configurations of the meters with these numbers, in order.
     pub fn meter_configs_of(
         &self,
         ids: RangeInclusive<u32>,
@@ -137,10 +137,10 @@ impl Pipeline {
         meters.map(|(&id, meter)| meter.to_config(id))
     }
 
-    /// Returns the numbers for a request of a meter, or of all with [`METER_ALL`].
+    /// Returns the range of numbers that a request for a meter, or for all with [`METER_ALL`], covers.
     ///
     /// # Errors
-    /// [`ErrorCode::MeterModFailedUnknownMeter`] if there is no such meter.
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] if the meter does not exist.
     pub fn meter_ids(&self, meter_id: u32) -> Result<RangeInclusive<u32>, ErrorCode> {
         match meter_id {
             METER_ALL => Ok(0..=u32::MAX),
@@ -151,7 +151,7 @@ impl Pipeline {
 }
 
 impl Group {
-    /// Returns its counters.
+    /// Returns the group's counters.
     pub fn to_stats(&self, group_id: u32, ref_count: u32, now: Duration) -> GroupStats<'static> {
         let (duration_sec, duration_nsec) = seconds_and_nanoseconds(now.saturating_sub(self.added));
         let counted = self.counted();
@@ -166,7 +166,7 @@ impl Group {
         }
     }
 
-    /// Returns its type and buckets.
+    /// Returns the group's type and buckets.
     pub fn to_desc(&self, group_id: u32) -> GroupDesc<'static> {
         GroupDesc {
             group_type: self.group_type,
@@ -188,7 +188,7 @@ impl Bucket {
 }
 
 impl Meter {
-    /// Returns its counters.
+    /// Returns the meter's counters.
     pub fn to_stats(&self, meter_id: u32, flow_count: u32, now: Duration) -> MeterStats<'static> {
         let (duration_sec, duration_nsec) = seconds_and_nanoseconds(now.saturating_sub(self.added));
         let bands = self.bands.iter();
@@ -205,7 +205,7 @@ impl Meter {
         }
     }
 
-    /// Returns its flags and bands.
+    /// Returns the meter's flags and bands.
     pub fn to_config(&self, meter_id: u32) -> MeterConfig<'static> {
         MeterConfig {
             flags: self.flags,

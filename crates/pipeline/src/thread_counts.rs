@@ -1,17 +1,17 @@
 //! Separate counters of several threads for one flow record.
 //!
-//! **What.** Flow records are in an arena, each in one or several units of it. Each thread has an area half as long as the arena, with counters for every unit, and so for every flow record:
-//! those of the unit of the record's own counters. So nothing is allocated for a record, and the two addresses suffice to
-//! find it. Reading adds up all areas.
+//! **What.** An arena holds the flow records, each in one or more units. Each thread has an area of half the arena's length,
+//! with counters for every unit. A flow record uses the counters for the unit that holds its own counters. So a record needs
+//! no allocation, and its address and the area's suffice to find the counters. Reading adds up all areas.
 //!
-//! **Why.** Shared counters need two locked operations per packet, and their cache line moves between processors, with the
-//! rest of the flow record.
+//! **Why.** Shared counters need two locked operations per packet, and their cache line, with the rest of the flow record,
+//! moves between processors.
 //!
-//! **Cost.** Addresses for each thread, and memory for the thread's used counters: 32 bytes per unit of the arena, by pages.
-//! Counting needs no system calls, only page faults.
+//! **Cost.** Address space for each thread, and memory for the counters that the thread uses: 32 bytes per unit of the arena,
+//! in whole pages. Counting needs no system calls, only page faults.
 //!
-//! **Thread-safety.** A thread adds in its own area by plain loads and stores; others read. The thread that changes tables
-//! clears counters when no packet can see the flow record.
+//! **Thread-safety.** A thread counts in its own area with plain loads and stores; other threads read. The thread that changes
+//! tables clears a flow record's counters when no packet can find the record.
 
 use crate::counters::{EntryCounters, EntryCounts};
 #[cfg(miri)]
@@ -25,13 +25,13 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The size of the counters in an area for each unit of the arena.
+/// The size of an area's counters for one unit of the arena.
 pub(crate) const PLACE_BYTES: usize = 32;
 
 /// The size of a unit of the arena.
 const UNIT_BYTES: usize = 2 * PLACE_BYTES;
 
-/// The step in which areas are mapped.
+/// The granularity in which areas are committed.
 const STEP_BYTES: usize = 2 << 20;
 
 const _: () = assert!(size_of::<EntryCounters>() <= PLACE_BYTES);
@@ -48,7 +48,7 @@ pub(crate) struct ThreadCounts {
 
 #[derive(Debug, Default)]
 struct Areas {
-    /// The committed part of each.
+    /// The committed length of each area.
     committed_bytes: usize,
     all: Vec<Area>,
 }
@@ -56,18 +56,18 @@ struct Areas {
 #[derive(Debug)]
 struct Area {
     start: NonNull<u8>,
-    /// The thread has ended; another may continue its counters.
+    /// Whether its thread has ended; another may continue its counters.
     is_left: bool,
 }
 
-// SAFETY: an area is memory that belongs to no thread; all that is in it is accessed as atomics.
+// SAFETY: an area is memory that belongs to no thread, and all accesses to its contents are atomic.
 unsafe impl Send for Area {}
 // SAFETY: as above.
 unsafe impl Sync for Area {}
 
 impl ThreadCounts {
-    /// Creates counters for the flow records of an arena that starts at the address `arena`, never exceeds
-    /// `limit_bytes`, and has memory for `committed_bytes`. No thread counts yet.
+    /// Creates counters for the flow records of an arena that starts at the address `arena`, never exceeds `limit_bytes`, and
+    /// has `committed_bytes` of memory. There are no threads yet.
     pub fn new(arena: usize, limit_bytes: usize, committed_bytes: usize) -> Self {
         let bytes = limit_bytes / UNIT_BYTES * PLACE_BYTES;
         let areas = Areas {
@@ -81,7 +81,7 @@ impl ThreadCounts {
         }
     }
 
-    /// Returns an area for one more thread. Ends the process, as a `Vec` would, if the system has no addresses left.
+    /// Returns an area for a new thread. Aborts, like a `Vec`, if the address space is exhausted.
     pub fn join(&self) -> *mut u8 {
         let mut areas = self.areas_mut();
         if let Some(area) = areas.all.iter_mut().find(|area| area.is_left) {
@@ -112,7 +112,7 @@ impl ThreadCounts {
         }
     }
 
-    /// Ensures memory for the flow records in the first `committed_bytes` of the arena. Returns `true` on success.
+    /// Commits the counters for the first `committed_bytes` of the arena. Returns `true` on success.
     pub fn reach(&self, committed_bytes: usize) -> bool {
         let committed_bytes = to_bytes(committed_bytes);
         if committed_bytes <= self.areas().committed_bytes {
@@ -130,17 +130,17 @@ impl ThreadCounts {
     /// Returns the counts of all threads for the flow record with these counters.
     ///
     /// # Safety
-    /// They belong to a flow record in the arena.
+    /// The counters belong to a flow record in the arena.
     pub unsafe fn counts(&self, counters: *const EntryCounters) -> EntryCounts {
         let areas = self.areas();
         let counts = areas.all.iter().map(|area| {
-            // SAFETY: the area belongs to the arena, and has memory for each of its records; nothing unmaps it.
+            // SAFETY: the area belongs to the arena, has memory for each of its records, and is never unmapped.
             unsafe { place(area.start.as_ptr(), self.arena, counters.addr()) }.read()
         });
         counts.fold(EntryCounts::default(), EntryCounts::plus)
     }
 
-    /// Clears all threads' counters of the flow record with these counters, which no packet sees.
+    /// Clears all threads' counters of the flow record with these counters, which no packet can find.
     ///
     /// # Safety
     /// As for [`ThreadCounts::counts`].
@@ -157,7 +157,7 @@ impl ThreadCounts {
         }
     }
 
-    /// Locks the list. Nothing in here panics halfway, so it is consistent even if a thread died with the lock.
+    /// Locks the list. No code that holds the lock panics halfway, so the list is consistent even if a thread died with it.
     fn areas(&self) -> RwLockReadGuard<'_, Areas> {
         self.areas.read()
     }
@@ -177,32 +177,32 @@ impl Drop for ThreadCounts {
 }
 
 impl Area {
-    /// Makes its first `bytes` memory.
+    /// Commits its first `bytes`.
     fn commit(&self, bytes: usize) -> Result<(), Errno> {
         let flags = MprotectFlags::READ | MprotectFlags::WRITE;
-        // SAFETY: addresses of the area's own, which get more rights.
+        // SAFETY: the addresses belong to the area, and only gain rights.
         unsafe { mprotect(self.start.as_ptr().cast(), bytes, flags) }
     }
 }
 
-/// Returns an area's counters for the flow record whose own are at the address `counters`.
+/// Returns an area's counters for the flow record whose own counters are at the address `counters`.
 ///
 /// # Safety
-/// The area belongs to the arena that begins at `arena`, in which the flow record is, and is mapped as long as the result is
+/// The area belongs to the arena that starts at `arena` and contains the flow record, and is mapped while the result is
 /// used.
 #[inline]
 pub(crate) unsafe fn place<'a>(area: *mut u8, arena: usize, counters: usize) -> &'a EntryCounters {
     let unit = (counters - arena) / UNIT_BYTES;
-    // SAFETY: areas cover all units of the arena, are aligned to pages, zeroed at first, and accessed as atomics.
+    // SAFETY: areas cover all units of the arena, are page-aligned and initially zero, and are accessed as atomics.
     unsafe { &*area.add(unit * PLACE_BYTES).cast() }
 }
 
-/// Returns the length of an area for a length of the arena.
+/// Returns the length of an area for an arena of this length.
 fn to_bytes(arena_bytes: usize) -> usize {
     (arena_bytes / UNIT_BYTES * PLACE_BYTES).next_multiple_of(STEP_BYTES)
 }
 
-/// Addresses without memory.
+/// Reserves address space without memory.
 fn reserve(bytes: usize) -> Result<NonNull<u8>, Errno> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: the system chooses the address, so none of our mappings is replaced.
@@ -215,10 +215,10 @@ mod tests {
     use super::*;
     use std::ptr::without_provenance;
 
-    /// The start of an arena that is never read.
+    /// The start of an arena that is never accessed.
     const ARENA: usize = 1 << 30;
 
-    /// Returns counters for an arena of at most 16 MiB, with memory for one.
+    /// Creates counters for an arena of at most 16 MiB, with memory for one MiB.
     fn thread_counts() -> ThreadCounts {
         ThreadCounts::new(ARENA, 16 << 20, 1 << 20)
     }
