@@ -3,19 +3,19 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use urtica_wire::FlowModFlags;
 
-/// An entry's counters at one moment.
+/// An entry's counts at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCounts {
-    /// Packets matched.
+    /// The number of packets matched.
     pub packets: u64,
-    /// Their bytes.
+    /// The number of their bytes.
     pub bytes: u64,
-    /// When the last one was matched, in nanoseconds of the caller's clock.
+    /// The time of the last match, in nanoseconds of the caller's clock.
     pub last_used_ns: u64,
 }
 
 impl EntryCounts {
-    /// Both together.
+    /// Returns the sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             packets: self.packets + other.packets,
@@ -24,7 +24,7 @@ impl EntryCounts {
         }
     }
 
-    /// Returns the difference to `earlier`, or zero if counts were lost, as by several threads without `is_shared`.
+    /// Returns the difference from `earlier`, or zero if counts were lost, as by several threads without `is_shared`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             packets: self.packets.saturating_sub(earlier.packets),
@@ -33,7 +33,7 @@ impl EntryCounts {
         }
     }
 
-    /// Returns the counts that the flags of the entry request.
+    /// Returns only the counts that the entry's flags request.
     pub(crate) fn wanted(mut self, flags: FlowModFlags) -> Self {
         if flags.contains(FlowModFlags::NO_PKT_COUNTS) {
             self.packets = 0;
@@ -47,20 +47,20 @@ impl EntryCounts {
 
 /// An entry's counters.
 ///
-/// Thread-safety: any thread may add and read; the three numbers may be inconsistent with each other.
+/// Thread-safety: any thread may add and read; the three numbers may be inconsistent with each other at any time.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct EntryCounters {
-    /// Packets matched.
+    /// The number of packets matched.
     pub packets: AtomicU64,
-    /// Their bytes.
+    /// The number of their bytes.
     pub bytes: AtomicU64,
-    /// When the last one was matched, in nanoseconds of the caller's clock.
+    /// The time of the last match, in nanoseconds of the caller's clock.
     pub last_used_ns: AtomicU64,
 }
 
 impl EntryCounters {
-    /// The numbers as they are.
+    /// Returns the current counts.
     pub(crate) fn read(&self) -> EntryCounts {
         EntryCounts {
             packets: self.packets.load(Relaxed),
@@ -69,7 +69,7 @@ impl EntryCounters {
         }
     }
 
-    /// Updates the time of the last use, in nanoseconds of the caller's clock, if this is later.
+    /// Updates the time of the last match, in nanoseconds of the caller's clock, if this is later.
     pub(crate) fn use_at(&self, last_used_ns: u64) {
         self.last_used_ns.fetch_max(last_used_ns, Relaxed);
     }
@@ -83,7 +83,7 @@ impl EntryCounters {
         }
     }
 
-    /// No packets yet; the last use stays.
+    /// Returns counters without packets, but with the same last use.
     pub(crate) fn cleared(&self) -> Self {
         Self {
             packets: AtomicU64::new(0),

@@ -12,12 +12,12 @@ use urtica_wire::{
     List, Match, OxmField, PortNo, VLAN_PRESENT, Version,
 };
 
-/// The fields of an entry's match, in the order of their numbers. An empty one matches every packet.
+/// The match of an entry: fields, in the order of their numbers. An empty match includes every packet.
 #[derive(Clone, Debug, Default)]
 pub struct EntryMatch {
-    /// Field, value, mask; the value lies within the mask, and no mask is zero.
+    /// Field, value and mask. A value has no bits outside its mask, and no mask is zero.
     fields: Box<[(OxmField, u128, u128)]>,
-    /// The priority that 1.0 allows in a match on untagged packets. It matches nothing, and is only sent back.
+    /// The VLAN priority that 1.0 allows in a match on untagged packets. It matches nothing, and is only sent back.
     pcp_of_untagged: Option<u8>,
 }
 
@@ -37,11 +37,11 @@ impl Hash for EntryMatch {
 }
 
 impl EntryMatch {
-    /// Checks and converts a match. A field whose mask is zero is omitted, which has an equal meaning.
+    /// Checks and converts a match. A field whose mask is zero is omitted, since it matches everything.
     ///
     /// # Errors
-    /// Those of 1.3.5 section 7.4.4.5 (OFPET_BAD_MATCH), for a field that is unknown or repeated, whose prerequisites are
-    /// missing, or whose value or mask is invalid. Prerequisites may be in any order.
+    /// The errors of 1.3.5 section 7.4.4.5 (OFPET_BAD_MATCH): for a field that is unknown or repeated, lacks its prerequisites,
+    /// or has an invalid value or mask. Prerequisites may be in any order.
     pub fn new(match_: &Match) -> Result<Self, ErrorCode> {
         let mut fields: Vec<_> = match_.fields().map(checked).collect::<Result<_, _>>()?;
         fields.sort_unstable_by_key(|&(field, ..)| field);
@@ -59,20 +59,20 @@ impl EntryMatch {
         }
     }
 
-    /// Field, value, mask of each.
+    /// Returns the fields with their values and masks.
     pub fn fields(&self) -> &[(OxmField, u128, u128)] {
         &self.fields
     }
 
-    /// Returns `true` if a packet has all fields.
+    /// Returns `true` if a packet matches all fields.
     pub fn matches(&self, packet: &Packet) -> bool {
         self.fields
             .iter()
             .all(|&(field, value, mask)| packet.matches(field, value, mask))
     }
 
-    /// Returns `true` if this matches every packet that `other` matches, judging by the fields, as for non-strict flow mods
-    /// and statistics requests (1.3.5 section 6.4).
+    /// Returns `true` if this matches every packet that `other` matches, according to the fields alone, as for non-strict flow
+    /// mods and statistics requests (1.3.5 section 6.4).
     pub fn includes(&self, other: &Self) -> bool {
         self.fields.iter().all(|&(field, value, mask)| {
             let theirs = other.get(field);
@@ -82,7 +82,7 @@ impl EntryMatch {
         })
     }
 
-    /// Returns `true` if one packet may match both (1.3.5 section 6.4, OFPFF_CHECK_OVERLAP).
+    /// Returns `true` if a single packet may match both (1.3.5 section 6.4, OFPFF_CHECK_OVERLAP).
     pub fn overlaps(&self, other: &Self) -> bool {
         self.fields.iter().all(|&(field, value, mask)| {
             let theirs = other.get(field);
@@ -99,7 +99,7 @@ impl EntryMatch {
         Match::from(fields.collect::<Vec<_>>())
     }
 
-    /// Converts the match for 1.0, with the priority next to `dl_vlan=OFP_VLAN_NONE`, if any.
+    /// Converts it for 1.0, with the VLAN priority next to `dl_vlan=OFP_VLAN_NONE`, if any.
     pub fn to_of10(&self) -> Match<'static> {
         match self.pcp_of_untagged {
             Some(pcp) => self.to_wire().vlan_pcp(pcp),
@@ -107,12 +107,12 @@ impl EntryMatch {
         }
     }
 
-    /// The priority that 1.0 allows in a match on untagged packets, although it cannot count there.
+    /// Returns the VLAN priority that 1.0 allows in a match on untagged packets, where it has no effect.
     pub fn pcp_of_untagged(&self) -> Option<u8> {
         self.pcp_of_untagged
     }
 
-    /// Sets the priority that [`EntryMatch::to_of10`] sends back.
+    /// Sets the VLAN priority that [`EntryMatch::to_of10`] sends back.
     pub(crate) fn with_pcp_of_untagged(self, pcp_of_untagged: Option<u8>) -> Self {
         Self {
             pcp_of_untagged,
@@ -120,7 +120,7 @@ impl EntryMatch {
         }
     }
 
-    /// Value and mask of a field.
+    /// Returns the value and mask of a field.
     pub(crate) fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
         let found = self.fields.iter().find(|&&(field, ..)| field == wanted);
         found.map(|&(_, value, mask)| (value, mask))
@@ -145,38 +145,38 @@ fn checked(field: Field) -> Result<(OxmField, u128, u128), ErrorCode> {
     Ok((field, value, mask))
 }
 
-/// Returns `true` if this requires a VLAN id in packets without a tag. Everything else is valid (1.3.5 table 13):
-/// OFPVID_NONE for packets without a tag, OFPVID_PRESENT as value and mask for packets with one, an id with OFPVID_PRESENT,
-/// and masks on the id only.
+/// Returns `true` if this requires a VLAN id in packets without a tag. Valid are (1.3.5 table 13): OFPVID_NONE for packets
+/// without a tag, OFPVID_PRESENT as value and mask for packets with one, an id with OFPVID_PRESENT, and masks on the id
+/// only.
 fn is_impossible_vid(field: OxmField, value: u128, mask: u128) -> bool {
     let present = u128::from(VLAN_PRESENT);
     field == OxmField::VlanVid && mask & present != 0 && value & present == 0 && value != 0
 }
 
-/// An entry's instructions, at most one of each kind, in the order in which they are carried out (1.3.5 section 5.9).
+/// An entry's instructions, at most one of each kind, in the order of execution (1.3.5 section 5.9).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instructions {
-    /// The meter to pass first.
+    /// The meter through which packets pass first.
     pub meter: Option<u32>,
-    /// The actions to carry out now.
+    /// The actions to apply immediately.
     pub apply: Option<Vec<Action<'static>>>,
-    /// Whether the action set is emptied.
+    /// Whether to clear the action set.
     pub clear: bool,
-    /// The actions to merge into the action set.
+    /// The actions to write to the action set.
     pub write: Option<Vec<Action<'static>>>,
-    /// Metadata to write, and the mask of its bits.
+    /// The metadata to write, and its mask.
     pub metadata: Option<(u64, u64)>,
-    /// The next table.
+    /// The next table; always a later one.
     pub goto: Option<u8>,
 }
 
 impl Instructions {
-    /// Returns all actions, those to apply and those to write.
+    /// Returns all actions, both applied and written.
     pub fn actions(&self) -> impl Iterator<Item = &Action<'static>> {
         self.apply.iter().chain(&self.write).flatten()
     }
 
-    /// Returns whether an action sends packets by this port; those of groups do not count (1.3.5 section 6.4).
+    /// Returns whether an action outputs packets to this port. The actions of groups do not count (1.3.5 section 6.4).
     pub fn output_to(&self, wanted: PortNo) -> bool {
         self.actions().any(|action| match *action {
             Action::Output { port, .. } | Action::Enqueue { port, .. } => port == wanted,
@@ -184,7 +184,7 @@ impl Instructions {
         })
     }
 
-    /// The groups that actions hand packets to; one may be among them more than once.
+    /// Returns the groups that packets are sent to, possibly with repetitions.
     pub(crate) fn groups(&self) -> impl Iterator<Item = u32> {
         self.actions().filter_map(|action| match action {
             Action::Group(id) => Some(*id),
@@ -192,7 +192,7 @@ impl Instructions {
         })
     }
 
-    /// Returns `true` if an action hands packets to this group.
+    /// Returns `true` if an action sends packets to this group.
     pub fn use_group(&self, group_id: u32) -> bool {
         self.actions()
             .any(|&action| action == Action::Group(group_id))
@@ -218,20 +218,20 @@ impl Instructions {
     }
 }
 
-/// A row of a flow table.
+/// A flow entry: a row of a flow table.
 #[derive(Debug)]
 pub struct FlowEntry {
-    /// The table that it is in.
+    /// The table of the entry.
     pub table_id: u8,
-    /// Higher numbers match first.
+    /// The priority; higher ones match first.
     pub priority: u16,
-    /// Which packets.
+    /// The match.
     pub match_: EntryMatch,
-    /// The instructions for these packets.
+    /// The instructions for matching packets.
     pub instructions: Instructions,
-    /// An opaque value of the controller's.
+    /// A value that the controller chose, opaque to the switch.
     pub cookie: u64,
-    /// The options that it was added with.
+    /// The flags of the flow mod that added it.
     pub flags: FlowModFlags,
     /// Seconds without a packet after which the entry is removed; 0 for never.
     pub idle_timeout: u16,
@@ -241,20 +241,20 @@ pub struct FlowEntry {
     pub added: Duration,
     /// The version of the flow mod that added it.
     pub version: Version,
-    /// The counters of the plain form: see [`FlowEntry::counted`] for all.
+    /// The counters of the plain form. [`FlowEntry::counted`] has the totals.
     pub counters: EntryCounters,
     /// The counters of another form of the pipeline.
     pub(crate) linked: LinkedCounters,
 }
 
 impl FlowEntry {
-    /// Returns `true` for a table-miss entry (1.3.5 section 5.4). 1.0 has none: an entry that matches all packets is an
-    /// ordinary one there.
+    /// Returns `true` for a table-miss entry (1.3.5 section 5.4). 1.0 has none: there, an entry that matches all packets is an
+    /// ordinary one.
     pub fn is_table_miss(&self) -> bool {
         self.version == Version::Of13 && self.priority == 0 && self.match_.fields().is_empty()
     }
 
-    /// Counts a packet of `bytes` matched at `now`, unless its flags disable counters.
+    /// Counts a matched packet of `bytes` at `now`, unless the flags disable counters.
     pub fn count(&self, bytes: usize, now: Duration) {
         let counters = &self.counters;
         if !self.flags.contains(FlowModFlags::NO_PKT_COUNTS) {
@@ -266,7 +266,7 @@ impl FlowEntry {
         counters.last_used_ns.store(nanoseconds(now), Relaxed);
     }
 
-    /// Returns packets, bytes, and the time of the last packet in nanoseconds of the caller's clock, from all forms.
+    /// Returns the counts of all forms.
     pub fn counted(&self) -> EntryCounts {
         self.counters
             .read()
@@ -283,13 +283,13 @@ impl FlowEntry {
             .fetch_max(counts.last_used_ns, Relaxed);
     }
 
-    /// Returns why the entry must be removed at `now`, if so: the timeout that expired first (1.3.5 section 5.5).
+    /// Returns the reason for removing the entry at `now`, if any: the timeout that expired first (1.3.5 section 5.5).
     pub fn expired(&self, now: Duration) -> Option<FlowRemovedReason> {
         let first = self.first_timeout().filter(|&(due, _)| due <= now);
         first.map(|(_, reason)| reason)
     }
 
-    /// Returns `true` if it ever expires.
+    /// Returns `true` if it has a timeout.
     pub(crate) fn has_timeout(&self) -> bool {
         self.idle_timeout != 0 || self.hard_timeout != 0
     }
@@ -299,7 +299,7 @@ impl FlowEntry {
         self.first_timeout().map(|(due, _)| due)
     }
 
-    /// The timeout that will be over first, and when.
+    /// Returns the timeout that will expire first, and when.
     fn first_timeout(&self) -> Option<(Duration, FlowRemovedReason)> {
         let last_used = Duration::from_nanos(self.counted().last_used_ns);
         let idle = due(last_used.max(self.added), self.idle_timeout);
@@ -318,7 +318,7 @@ impl FlowEntry {
         seconds_and_nanoseconds(now.saturating_sub(self.added))
     }
 
-    /// Returns a copy with the counters as they are, which no packet uses.
+    /// Returns a copy with the current counters, which later packets do not change.
     pub(crate) fn frozen(&self) -> Self {
         let counted = self.counted();
         Self {
@@ -334,7 +334,7 @@ impl FlowEntry {
         }
     }
 
-    /// Returns the entry for a multipart reply.
+    /// Converts the entry for a multipart reply.
     pub fn to_stats(&self, now: Duration) -> FlowStats<'static> {
         let (duration_sec, duration_nsec) = self.age(now);
         let counted = self.counted();
@@ -354,7 +354,7 @@ impl FlowEntry {
         }
     }
 
-    /// Returns the entry for a flow-removed message.
+    /// Converts the entry for a flow-removed message.
     pub fn to_removed(&self, reason: FlowRemovedReason, now: Duration) -> FlowRemoved<'static> {
         let (duration_sec, duration_nsec) = self.age(now);
         let counted = self.counted();
@@ -374,12 +374,12 @@ impl FlowEntry {
     }
 }
 
-/// Returns the end of a timeout in seconds; `None` for a timeout of 0.
+/// Returns when a timeout of this many seconds expires; `None` for a timeout of 0.
 fn due(since: Duration, timeout: u16) -> Option<Duration> {
     (timeout != 0).then(|| since + Duration::from_secs(timeout.into()))
 }
 
-/// Converts a time of the caller's clock for a counter; it saturates after five centuries.
+/// Converts a time of the caller's clock to nanoseconds, saturating after five centuries.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     time.as_nanos().try_into().unwrap_or(u64::MAX)
 }

@@ -1,16 +1,16 @@
-//! Changes of many entries, executed in steps.
+//! Changes of many entries, in steps.
 //!
-//! **Why.** Deleting a hundred thousand entries takes a good part of a second. To avoid delaying packets, the caller changes
-//! some entries, processes packets, and continues.
+//! **Why.** Deleting a hundred thousand entries needs a considerable part of a second. To avoid delaying packets, the caller
+//! changes some entries, processes packets, and continues.
 //!
-//! **What packets see.** The entries of a table are changed from the lowest priority up, and tables from the first on. So in
-//! each table, a packet sees the entries either as before or as after the change: while its entry exists, no entry of a
-//! higher priority has changed, and when it is removed, so are all selected ones below it.
+//! **What packets see.** A change works through the tables from the first on, and through a table from the lowest priority
+//! up. So in each table, a packet sees the entries either as before or as after the change: while its entry exists, no entry
+//! of a higher priority has changed; when it is removed, so are all selected entries below it.
 //!
-//! **Concurrent changes.** The change applies to the entries at its start that it still selects when their turn comes. If a
-//! group or meter is deleted, entries that a modify would change to use it are removed.
+//! **Concurrent changes.** The change applies to entries that exist at its start and are still selected when it reaches them.
+//! If a group or meter is deleted, entries that a modify would change to use it are removed.
 //!
-//! **Errors.** All are found before anything is changed, so a started change always completes.
+//! **Errors.** All errors are found before the first change, so a change that has started always completes.
 
 use crate::classifier::Rank;
 use crate::entry_walk::{EntryWalk, Wanted};
@@ -23,20 +23,20 @@ use std::ops::Range;
 use std::sync::Arc;
 use urtica_wire::FlowRemovedReason;
 
-/// The maximum number of candidates in a table that are collected at once; with more, the whole table is walked.
+/// The maximum number of candidates per table that are collected at once. With more, the whole table is walked.
 const FEW: usize = 4096;
 
-/// The cost of a change to an entry, in inspections of entries.
+/// The cost of changing an entry, as a number of inspections.
 const CHANGE_LOOKS: usize = 4;
 
-/// A started change to many entries.
+/// A change of many entries, in progress.
 #[derive(Debug)]
 pub struct EntryChange {
     walk: EntryWalk,
-    /// Found entries that are not changed yet.
+    /// Entries that were found, but not changed yet.
     found: VecDeque<(Rank, Arc<FlowEntry>)>,
     kind: Kind,
-    /// Held until it is complete: see [`Pipeline::is_changing`].
+    /// Held until the change is complete: see [`Pipeline::is_changing`].
     _under_way: Arc<()>,
 }
 
@@ -46,17 +46,17 @@ pub(crate) enum Kind {
     Modify(Modification),
 }
 
-/// A modify's change of an entry.
+/// A modify's change of one entry.
 #[derive(Debug)]
 pub(crate) struct Modification {
     pub instructions: Instructions,
-    /// 1.0's modifies change it.
+    /// The new cookie, which only 1.0's modifies set.
     pub cookie: Option<u64>,
     pub counts: Counts,
 }
 
 impl Modification {
-    /// The entry after it.
+    /// Returns the modified entry.
     pub fn of(&self, entry: &FlowEntry) -> FlowEntry {
         FlowEntry {
             match_: entry.match_.clone(),
@@ -88,14 +88,14 @@ impl Pipeline {
         }
     }
 
-    /// Returns whether a change has started and is not complete.
+    /// Returns whether a change is in progress.
     pub fn is_changing(&self) -> bool {
         Arc::strong_count(&self.changes) > 1
     }
 
-    /// Continues a started change with about `looks` inspections of entries, of which each changed entry costs four; `looks`
-    /// is reduced by the inspected ones. Removed entries whose flags request a notification are appended to `removed`.
-    /// Returns `true` if the change is complete.
+    /// Continues a change with about `looks` inspections of entries; changing an entry costs four. Reduces `looks` by the
+    /// inspections made. Appends removed entries whose flags request a notification to `removed`. Returns `true` if the change
+    /// is complete.
     pub fn go_on(
         &mut self,
         change: &mut EntryChange,
@@ -129,7 +129,7 @@ impl Pipeline {
         change.is_complete()
     }
 
-    /// Carries out the rest of a change, if it was started.
+    /// Completes a change, if there is one.
     pub(crate) fn finish(&mut self, change: Option<EntryChange>, removed: &mut Vec<RemovedEntry>) {
         if let Some(mut change) = change {
             while !self.go_on(&mut change, &mut { usize::MAX }, removed) {}
@@ -150,7 +150,7 @@ impl EntryChange {
         self.found.is_empty() && self.walk.is_over()
     }
 
-    /// Makes the change remove its remaining entries if a modify would make them use a deleted group or meter.
+    /// Makes the change remove its remaining entries, if a modify would make them use a group or meter that was deleted.
     fn look_at_references(&mut self, pipeline: &Pipeline) {
         match &self.kind {
             Kind::Modify(to) if !pipeline.has_references_of(&to.instructions) => {
@@ -160,7 +160,7 @@ impl EntryChange {
         }
     }
 
-    /// Changes the entry with a rank, if it is still wanted; returns it if it was removed.
+    /// Changes the entry with a rank, if it is still selected. Returns it if it was removed.
     fn make_at(&self, table: &mut FlowTable, rank: Rank) -> Option<(Rank, RemovedEntry)> {
         let entry = table.get(rank)?.clone();
         if !self.walk.wants(&entry) {

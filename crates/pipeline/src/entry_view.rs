@@ -1,17 +1,17 @@
 //! Views: tables as they were at one moment, while they change.
 //!
-//! **Why.** A reply with a million entries is written in steps, and a slow controller reads it in minutes. It must show the tables at
-//! one moment, and neither copy them first nor hold up changes until it has been read.
+//! **Why.** A reply with a million entries is written in steps, and a slow controller takes minutes to read it. It must show
+//! the tables at one moment, without copying them first, and without delaying changes until it has been read.
 //!
-//! **How.** A table knows the open views of it. Before an entry changes, each view that has not passed it, and selects it, keeps
-//! the entry as it was. The walk over a view merges these into the entries of the table. Entries that were added after the
-//! view are recognized by their sequence numbers.
+//! **How.** A table knows its open views. Before an entry changes, each view that selects it and has not passed it yet keeps
+//! the old entry. The walk over a view merges the kept entries into those of the table. Sequence numbers identify entries
+//! that were added after the view was opened.
 //!
-//! **Cost.** Without a view, a change inspects an empty list. With views, a change costs the logarithm of the number of kept entries,
-//! and a copy of a modified entry, since its counters are continued by another.
+//! **Cost.** Without a view, a change checks an empty list. With views, it costs the logarithm of the number of kept entries,
+//! and a copy of a modified entry, since the new entry continues its counters.
 //!
 //! **Memory.** A view keeps at most the entries that existed when it was opened. All views of a pipeline together keep about
-//! [`MAX_KEPT`] entries: beyond, those that keep the most are lost, and their walks end with [`ViewLost`].
+//! [`MAX_KEPT`] entries; beyond this, the views that keep the most are lost, and their walks end with [`ViewLost`].
 
 use crate::FlowEntry;
 use crate::classifier::Rank;
@@ -22,10 +22,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-/// The number of entries that views may keep together: two full tables of the default size.
+/// The maximum number of entries that all views keep together: two full tables of the default size.
 const MAX_KEPT: usize = 2 << 20;
 
-/// A view was given up: too many entries changed before it was read.
+/// A view was lost: too many entries changed before it had been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "too many entries changed while they were read; expected a faster reader, or fewer changes"
@@ -55,8 +55,8 @@ impl ViewBudget {
         }
     }
 
-    /// Returns `true` if a view that keeps this number of entries must be given up for one more. Of several views, some
-    /// view keeps an equal share or more, so the sum stays below twice the maximum.
+    /// Returns `true` if a view that keeps `kept` entries must be lost instead of keeping another. With several views, at least
+    /// one keeps an equal share or more, so the sum stays below twice the maximum.
     fn is_exceeded_by(&self, kept: usize) -> bool {
         let views = self.views.load(Relaxed).max(1);
         self.kept.load(Relaxed) >= self.max_kept && kept >= self.max_kept / views
@@ -69,27 +69,27 @@ pub(crate) struct View {
     selection: Selection,
     /// The first of its tables.
     first_table: usize,
-    /// The number of entries ever added to each of its tables when it was opened.
+    /// The number of entries ever added to each table when the view was opened.
     added: Box<[u64]>,
     budget: Arc<ViewBudget>,
     state: Mutex<ViewState>,
 }
 
-/// The part of a view that changes.
+/// The changing state of a view.
 #[derive(Debug)]
 pub(crate) struct ViewState {
-    /// The last place inspected.
+    /// The last inspected position.
     passed: Option<Place>,
-    /// Entries that have changed since: as they were, or `None` if they were not selected.
+    /// Old versions of entries that have changed, or `None` for those that the view does not select.
     kept: BTreeMap<Place, Option<Arc<FlowEntry>>>,
     is_lost: bool,
 }
 
-/// A table, and a rank in it.
+/// A position: a table, and a rank in it.
 type Place = (usize, Rank);
 
 impl View {
-    /// A view of tables to which these numbers of entries have been added.
+    /// Opens a view of tables to which these numbers of entries have been added.
     pub fn open(
         selection: Selection,
         tables: Range<usize>,
@@ -110,18 +110,18 @@ impl View {
         }
     }
 
-    /// The entries that it is of.
+    /// Returns the selection of its entries.
     pub fn selection(&self) -> &Selection {
         &self.selection
     }
 
-    /// Returns `true` if an entry with this rank is older than the view.
+    /// Returns `true` if the entry with this rank is older than the view.
     pub fn had(&self, table: usize, rank: Rank) -> bool {
         let added = self.added.get(table.wrapping_sub(self.first_table));
         added.is_some_and(|&added| rank.sequence() < added)
     }
 
-    /// Its state, which is whole between any two statements.
+    /// Locks the state, which is consistent after every statement.
     pub fn state(&self) -> MutexGuard<'_, ViewState> {
         self.state.lock()
     }
@@ -148,7 +148,7 @@ impl View {
         state.kept.insert(place, kept);
     }
 
-    /// Returns the first kept entry in a table, with its rank, and forgets it, if its rank is at most `last`.
+    /// Removes and returns the first kept entry of a table and its rank, if this is at most `last`.
     pub fn take_kept(
         &self,
         state: &mut ViewState,
@@ -184,23 +184,23 @@ impl Drop for View {
 }
 
 impl ViewState {
-    /// Returns `true` if too many entries have changed.
+    /// Returns `true` if the view was lost, because too many entries have changed.
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }
 
-    /// Notes that an entry was inspected, and all before it.
+    /// Notes that the walk has passed an entry.
     pub fn pass(&mut self, table: usize, rank: Rank) {
         self.passed = Some((table, rank));
     }
 
-    /// Returns whether entries of a table are kept; those of earlier tables have been taken.
+    /// Returns whether the view keeps entries of this table. Entries of earlier tables have already been taken.
     pub fn has_kept(&self, table: usize) -> bool {
         let first = self.kept.first_key_value();
         first.is_some_and(|(&(of_table, _), _)| of_table == table)
     }
 
-    /// The number of kept entries.
+    /// Returns the number of kept entries.
     pub fn kept_count(&self) -> usize {
         self.kept.len()
     }
@@ -211,7 +211,7 @@ impl ViewState {
 pub(crate) struct Views(Mutex<Vec<Weak<View>>>);
 
 impl Views {
-    /// Adds a view, and forgets closed ones.
+    /// Adds a view, and removes closed ones.
     pub fn add(&self, view: &Arc<View>) {
         let mut views = self.0.lock();
         views.retain(|view| view.strong_count() > 0);

@@ -1,13 +1,13 @@
-//! Finding the entries for a change, in steps.
+//! A search for the entries of a change, in steps.
 //!
-//! **Why.** A table may have a million entries: to avoid delaying packets, the caller inspects some, processes packets, and
+//! **Why.** A table may have a million entries. To avoid delaying packets, the caller inspects some, processes packets, and
 //! continues.
 //!
-//! **What is consistent.** Entries may change between steps. An entry that exists, and is selected, from the first step to
-//! the last is found exactly once, even if it is modified. A removed one may be found or not. One that is added after the
-//! first step is not found, so nothing is found twice, and a walk always ends.
+//! **Consistency.** Entries may change between steps. An entry that exists and is selected from the first step to the last is
+//! found exactly once, even if it is modified. A removed entry may be found or not. An entry added after the first step is
+//! not found. So no entry is found twice, and every walk ends.
 //!
-//! **Cost.** A step inspects as many entries as requested. In a table with few candidates, these are inspected at once.
+//! **Cost.** A step inspects as many entries as requested. If a table has few candidates, a step inspects all of them.
 
 use crate::classifier::Rank;
 use crate::selection::Selection;
@@ -15,21 +15,21 @@ use crate::{FlowEntry, FlowTable};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A walk over entries.
+/// A walk over the entries that a change selects.
 #[derive(Debug)]
 pub(crate) struct EntryWalk {
     wanted: Wanted,
-    /// The maximum number of candidates in a table that are inspected at once.
+    /// The maximum number of candidates per table that are inspected at once.
     few: usize,
-    /// The tables that are left.
+    /// The remaining tables.
     tables: Range<usize>,
-    /// The last inspected rank in the first of them.
+    /// The last inspected rank in the first remaining table.
     last: Option<Rank>,
     /// The number of entries ever added to each of these tables when the walk started.
     added: Box<[u64]>,
 }
 
-/// The selected entries.
+/// The criterion by which entries are selected.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// The entries that a flow mod selects.
@@ -41,7 +41,7 @@ pub(crate) enum Wanted {
 }
 
 impl EntryWalk {
-    /// Creates a walk over the wanted entries of these tables, in each from the lowest priority up.
+    /// Creates a walk over the wanted entries of these tables, from the lowest priority up in each.
     pub fn new(tables: &[FlowTable], range: Range<usize>, wanted: Wanted, few: usize) -> Self {
         let added = tables[range.clone()].iter();
         Self {
@@ -58,12 +58,12 @@ impl EntryWalk {
         self.wanted.wants(entry)
     }
 
-    /// Returns `true` if all have been found.
+    /// Returns `true` if the walk has ended.
     pub fn is_over(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// Inspects about `looks` more entries, and reduces `looks` by their number. Returns the found entries with their ranks;
+    /// Inspects about `looks` more entries, and reduces `looks` by their number. Returns the found entries with their ranks,
     /// possibly none before the end of the walk.
     pub fn go_on(
         &mut self,
@@ -110,7 +110,7 @@ impl EntryWalk {
         true
     }
 
-    /// Returns the wanted entries of a table, from the highest priority down, if there can only be few.
+    /// Returns the wanted entries of a table, from the highest priority down, if it has few candidates.
     fn few_of(&self, table: &FlowTable) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
         let few = match &self.wanted {
             Wanted::Selected(selection) => table.select_few(selection, self.few)?,

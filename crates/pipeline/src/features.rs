@@ -1,4 +1,4 @@
-//! Features of tables, groups and meters, for controllers (1.3.5 sections 7.3.5.5, 7.3.5.8 and 7.3.5.11).
+//! Features of tables, groups and meters, as controllers request them (1.3.5 sections 7.3.5.5, 7.3.5.8 and 7.3.5.11).
 
 use crate::check::is_settable;
 use crate::meter::{MAX_BANDS, METER_FLAGS};
@@ -10,26 +10,26 @@ use urtica_wire::{
 
 /// `OFPIT_GOTO_TABLE`.
 const GOTO_TABLE: u16 = 1;
-/// The other instructions, from `OFPIT_WRITE_METADATA` to `OFPIT_METER`.
+/// The other instructions, `OFPIT_WRITE_METADATA` to `OFPIT_METER`.
 const INSTRUCTIONS: [u16; 5] = [2, 3, 4, 5, 6];
-/// All of `OFPAT_*` but experimenters': output; the TTLs' 11, 12, 15, 16; tags, queue, group and fields, 17 to 27.
+/// All of `OFPAT_*` except experimenters': output; the TTL actions 11, 12, 15, 16; tags, queue, group and fields, 17 to 27.
 const ACTIONS: [u16; 16] = [
     0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
 ];
 /// `OFPMBT_DROP` and `OFPMBT_DSCP_REMARK`.
 const BAND_TYPES: [u16; 2] = [1, 2];
 
-/// The class of the specification's match fields (OFPXMC_OPENFLOW_BASIC).
+/// The class of the specification's match fields, OFPXMC_OPENFLOW_BASIC.
 const OXM_CLASS: u16 = 0x8000;
 
-/// The features of all tables of a pipeline: the bytes that [`TableFeatures`] borrow.
+/// The features of a pipeline's tables: the bytes that [`TableFeatures`] borrow.
 ///
-/// All tables have equal features, except for goto, which leads only to later tables. Table-miss entries have no
+/// All tables have equal features, except for goto, which leads only to later tables. Table-miss entries have no separate
 /// properties, since they have no restrictions (1.3.5 section 7.3.5.5.2: they "can be omitted").
 #[derive(Clone, Debug)]
 pub struct TableFeatureIds {
     config: PipelineConfig,
-    /// Goto, and the other instructions.
+    /// All instructions, goto first.
     instructions: Vec<u8>,
     actions: Vec<u8>,
     match_fields: Vec<u8>,
@@ -57,7 +57,7 @@ impl TableFeatureIds {
         }
     }
 
-    /// The features of each table.
+    /// Returns the features of each table.
     pub fn tables(&self) -> impl Iterator<Item = TableFeatures<'_>> {
         self.table_ids.iter().map(|&table_id| self.table(table_id))
     }
@@ -94,10 +94,10 @@ impl TableFeatureIds {
     }
 }
 
-/// The size of an instruction's or action's id.
+/// The size of the id of an instruction or action.
 const ID_SIZE: usize = 4;
 
-/// Types of instructions or actions, each with the length of the id.
+/// Encodes types of instructions or actions, each with the length of the id.
 fn ids(types: impl IntoIterator<Item = u16>) -> Vec<u8> {
     let types = types.into_iter();
     types
@@ -108,7 +108,7 @@ fn ids(types: impl IntoIterator<Item = u16>) -> Vec<u8> {
         .collect()
 }
 
-/// The header of a field's TLV, with the length that it has.
+/// Returns the header of a field's TLV, with the field's length.
 fn oxm_id(field: OxmField, has_mask: bool) -> [u8; ID_SIZE] {
     let [high, low] = OXM_CLASS.to_be_bytes();
     let length = field.bytes() << u8::from(has_mask);
@@ -116,18 +116,18 @@ fn oxm_id(field: OxmField, has_mask: bool) -> [u8; ID_SIZE] {
     [high, low, field_and_mask, length as u8]
 }
 
-/// A bitmap with these bits set.
+/// Returns a bitmap with these bits set.
 fn bitmap(bits: impl IntoIterator<Item = u16>) -> u32 {
     bits.into_iter().fold(0, |bitmap, bit| bitmap | 1 << bit)
 }
 
 impl Pipeline {
-    /// Returns the features of its tables.
+    /// Returns the features of the tables.
     pub fn table_features(&self) -> TableFeatureIds {
         TableFeatureIds::new(*self.config())
     }
 
-    /// Returns the features of its groups: all of 1.3's.
+    /// Returns the features of the groups, which are all of 1.3's.
     pub fn group_features(&self) -> GroupFeatures {
         GroupFeatures {
             types: 0b1111,
@@ -140,7 +140,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the features of its meters. They do not colour packets.
+    /// Returns the features of the meters, which do not colour packets.
     pub fn meter_features(&self) -> MeterFeatures {
         MeterFeatures {
             max_meter: self.config().max_meters,

@@ -1,7 +1,7 @@
 //! The value of each match field in a packet (1.3.5 section 7.2.3.7).
 //!
-//! A field is some bits at a known [`Place`], so that one function locates it for reading and setting; [`Packet::field`]
-//! handles the few that are not just bits of the frame.
+//! A field is a number of bits at a known [`Place`], so one function locates it for both reading and setting.
+//! [`Packet::field`] handles the few fields that are not just bits of the frame.
 
 use crate::Packet;
 use crate::layout::{Ip, IpVersion, Layout, Network, Transport, Upper};
@@ -25,7 +25,7 @@ impl Packet {
         }
     }
 
-    /// Returns `true` if the packet has the field, and with this value in the bits of `mask`.
+    /// Returns `true` if the packet has the field, with this value in the bits of `mask`.
     pub fn matches(&self, field: OxmField, value: u128, mask: u128) -> bool {
         self.field(field).is_some_and(|own| own & mask == value)
     }
@@ -57,7 +57,7 @@ impl Packet {
     }
 }
 
-/// Bits of a frame: which of the bytes at an offset, read as one big-endian number.
+/// A range of bits in a frame: `len` bytes at an offset are read as one big-endian number that contains the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     at: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// All of `len` bytes, at most 16.
+    /// Creates the place of all bits in `len` bytes, at most 16.
     pub fn bytes(at: usize, len: usize) -> Self {
         Self::bits(at, len, 0, 8 * len as u32)
     }
@@ -82,12 +82,12 @@ impl Place {
         }
     }
 
-    /// The value of the bits, right-aligned.
+    /// Returns the value of the bits, right-aligned.
     pub fn read(&self, frame: &[u8]) -> u128 {
         (self.load(frame) >> self.shift) & self.mask()
     }
 
-    /// Replaces the bits, and keeps those around them.
+    /// Replaces the bits, and keeps the others.
     pub fn write(&self, frame: &mut [u8], value: u128) {
         let others = self.load(frame) & !(self.mask() << self.shift);
         let number = others | (value & self.mask()) << self.shift;
@@ -95,8 +95,8 @@ impl Place {
         frame[self.at..self.at + self.len].copy_from_slice(&bytes[16 - self.len..]);
     }
 
-    /// Returns the 16-bit words that contain the bits. Headers start at even offsets, so these are also the words of
-    /// checksums.
+    /// Returns the 16-bit words that contain the bits. Headers start at even offsets, so these are also the words that
+    /// checksums add up.
     pub fn words(&self) -> Range<usize> {
         self.at & !1..(self.at + self.len).next_multiple_of(2)
     }
@@ -125,7 +125,7 @@ impl Layout {
         }
     }
 
-    /// Returns `true` if a packet like this one has the field, but this one's part of it does not.
+    /// Returns `true` if packets of this kind have the field, but this one is cut off, or a fragment without it.
     fn hides(&self, field: OxmField) -> bool {
         let Some(ip) = self.ip() else { return false };
         let Some(upper) = &ip.upper else {
@@ -134,7 +134,7 @@ impl Layout {
         upper.transport.is_none() && self.has_transport_field(field)
     }
 
-    /// Returns `true` if the transport protocol has a field, be it in this frame or not.
+    /// Returns `true` if the transport protocol has a field, even if this frame does not contain it.
     fn has_transport_field(&self, field: OxmField) -> bool {
         let upper = self
             .ip()
@@ -196,7 +196,7 @@ impl Ip {
 }
 
 impl Upper {
-    /// The fields that each transport header of this protocol has.
+    /// Returns the fields of this protocol's transport header.
     fn transport_fields(&self, version: IpVersion) -> &'static [OxmField] {
         match (self.proto, version) {
             (ip_proto::TCP, _) => &[OxmField::TcpSrc, OxmField::TcpDst],
@@ -243,7 +243,7 @@ mod tests {
     use crate::packet::testing::*;
     use OxmField::*;
 
-    /// The packet has these fields with these values, and no others but the four that every packet has.
+    /// Asserts that the packet has these fields with these values, and no others except the four that every packet has.
     #[track_caller]
     fn assert_fields(text: &str, expected: &[(OxmField, u128)]) {
         let packet = packet(text);

@@ -3,13 +3,13 @@
 use crate::Packet;
 use urtica_wire::{OxmField, mix};
 
-/// The identity of a flow, as pairs of words: addresses of every layer, tags and labels, without fields that differ
-/// between packets of one flow. Missing fields are 0, and most packets have two or four pairs.
+/// The identity of a flow, as pairs of words: addresses of all layers, tags and labels, but no fields that differ between
+/// packets of one flow. Missing fields are 0. Most packets have two or four pairs that are not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowWords {
-    /// The destination below `vlan_vid`, and the source below the Ethernet type.
+    /// The destination address below `vlan_vid`, and the source address below the Ethernet type.
     pub ethernet: [u64; 2],
-    /// The ports of the transport and above them its protocol, and the addresses of IPv4 or ARP.
+    /// The transport ports with the protocol above them, and the addresses of IPv4 or ARP.
     pub ports_and_ipv4: [u64; 2],
     /// The source address of IPv6.
     pub ipv6_src: [u64; 2],
@@ -17,7 +17,7 @@ pub(crate) struct FlowWords {
     pub ipv6_dst: [u64; 2],
     /// The Ethernet addresses in ARP.
     pub arp: [u64; 2],
-    /// The label of IPv6 or MPLS or the service of PBB, and the tunnel.
+    /// The IPv6 or MPLS label or the PBB service, and the tunnel.
     pub labels: [u64; 2],
     /// The target of neighbour discovery.
     pub nd_target: [u64; 2],
@@ -29,7 +29,7 @@ impl FlowWords {
         Self::from_fields(|field| packet.field(field).unwrap_or(0))
     }
 
-    /// Creates the words of a packet whose fields `field` returns, with 0 for missing ones.
+    /// Creates the words of a packet whose fields `field` returns; missing ones must be 0.
     pub fn from_fields(field: impl Fn(OxmField) -> u128) -> Self {
         use OxmField::*;
         // A packet has at most one of the fields at the same position.
@@ -59,7 +59,7 @@ impl FlowWords {
         }
     }
 
-    /// Returns the hash of the flow, which is equal for all its packets and in every run, and evenly distributed over flows.
+    /// Returns a hash that is equal for all packets of a flow and in every run, and evenly distributed over flows.
     #[inline]
     pub fn hash(&self) -> u64 {
         let sum = folded(0, self.ethernet)
@@ -73,7 +73,7 @@ impl FlowWords {
     }
 }
 
-/// Numbers that are as good as random, two for each pair of words: each is the one before it, mixed.
+/// Pseudo-random numbers, two for each pair of words: each is derived from the previous one.
 const KEYS: [[u64; 2]; 7] = keys();
 
 const fn keys() -> [[u64; 2]; 7] {
@@ -89,8 +89,8 @@ const fn keys() -> [[u64; 2]; 7] {
     keys
 }
 
-/// Returns the upper and the lower half of the product of both words, each combined with its key: no pair waits for
-/// another. 0 if both words are.
+/// Folds the product of both words, each combined with its key, by combining its halves. The pairs are independent, so the
+/// processor can overlap them. Returns 0 if both words are 0.
 #[inline]
 fn folded(pair: usize, words: [u64; 2]) -> u64 {
     if words == [0, 0] {

@@ -16,25 +16,25 @@ use urtica_wire::{
     TABLE_ALL, Version,
 };
 
-/// The flags that an entry can have.
+/// The flags that an entry may have.
 const FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM
     .union(FlowModFlags::CHECK_OVERLAP)
     .union(FlowModFlags::RESET_COUNTS)
     .union(FlowModFlags::NO_PKT_COUNTS)
     .union(FlowModFlags::NO_BYT_COUNTS);
 
-/// The number of entries that one call of [`Pipeline::expire`] inspects, in some hundred microseconds.
+/// The maximum number of entries that one call of [`Pipeline::expire`] inspects, in some hundred microseconds.
 const EXPIRY_STEP: usize = 256;
 
 impl Pipeline {
     /// Executes a flow mod completely, or not at all.
     ///
-    /// Deleted entries whose flags request a notification are appended to `removed`. An entry that an add replaces is not
-    /// among them; the new one continues its counters unless OFPFF_RESET_COUNTS is set (1.3.5 section 6.4). The caller
+    /// Deleted entries whose flags request a notification are appended to `removed`, but not entries that an add replaces. The
+    /// new entry continues the counters of a replaced one unless OFPFF_RESET_COUNTS is set (1.3.5 section 6.4). The caller
     /// handles the buffer.
     ///
     /// # Errors
-    /// The specification's error if a part of it is invalid; then nothing has changed.
+    /// The specification's error if the message is invalid; then nothing has changed.
     pub fn flow_mod(
         &mut self,
         flow_mod: &FlowMod,
@@ -46,14 +46,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Executes a flow mod of 1.0 (1.0 sections 3.4, 4.6 and 5.3.3), which differs from [`Pipeline::flow_mod`] in six
-    /// points: all commands but an add apply to all tables; a modify that finds no entry adds one, and changes cookies; an
-    /// add that replaces an entry clears its counters; actions need not fit the match, but do nothing to packets without the
-    /// field; an entry without wildcards has the highest priority, 65,535, whatever the message says; and no entry is a
+    /// Executes a flow mod of 1.0 (1.0 sections 3.4, 4.6 and 5.3.3), which differs from [`Pipeline::flow_mod`] in six points:
+    /// all commands except add apply to all tables; a modify that finds no entry adds one, and changes cookies; an add that
+    /// replaces an entry clears its counters; actions need not fit the match, but have no effect on packets without the field;
+    /// an entry without wildcards has the highest priority, 65,535, whatever the message specifies; and no entry is a
     /// table-miss entry.
     ///
     /// # Errors
-    /// The specification's error if a part of it is invalid; then nothing has changed.
+    /// The specification's error if the message is invalid; then nothing has changed.
     pub fn flow_mod_of10(
         &mut self,
         flow_mod: &FlowMod,
@@ -65,11 +65,11 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Checks a flow mod of a version. A change of one new entry is executed; one that may affect many is started, for
+    /// Checks a flow mod of a version. Adds a single entry immediately; starts a change that may affect many entries, for
     /// [`Pipeline::go_on`].
     ///
     /// # Errors
-    /// The specification's error if a part of it is invalid; then nothing has changed.
+    /// The specification's error if the message is invalid; then nothing has changed.
     pub fn begin_flow_mod(
         &mut self,
         version: Version,
@@ -104,7 +104,7 @@ impl Pipeline {
         Ok(Some(self.begin_change(tables, wanted, kind)))
     }
 
-    /// The tables that a flow mod is for.
+    /// Returns the tables that a flow mod applies to.
     fn tables_of(&self, version: Version, flow_mod: &FlowMod) -> Result<Range<usize>, ErrorCode> {
         use FlowModCommand::*;
         let any = match flow_mod.command {
@@ -170,7 +170,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns `true` if a modify finds no entry, and so adds one.
+    /// Returns `true` if a modify finds no entry, and therefore adds one.
     fn modifies_nothing(
         &self,
         version: Version,
@@ -181,7 +181,7 @@ impl Pipeline {
         version == Version::Of10 && !concerned.any(|table| table.finds_any(selection))
     }
 
-    /// New instructions for the selected entries. All else about them stays (1.3.5 section 6.4).
+    /// Checks a modify's instructions for the selected entries, which keep everything else (1.3.5 section 6.4).
     fn check_modify(
         &self,
         version: Version,
@@ -199,17 +199,17 @@ impl Pipeline {
         })
     }
 
-    /// Notes when the entries of some tables expire.
+    /// Updates the next expiry for these tables.
     pub(crate) fn note_expiry(&mut self, tables: Range<usize>) {
         let earliest = earliest_expiry(&self.tables[tables]);
         self.next_expiry = self.next_expiry.into_iter().chain(earliest).min();
     }
 
-    /// Removes expired entries; those whose flags request a notification are appended to `removed`. Tables that changed
-    /// much, and then not for some time, are compiled again.
+    /// Removes expired entries, and appends those whose flags request a notification to `removed`. Also recompiles tables that
+    /// changed much and then not for some time.
     ///
-    /// It inspects at most 256 entries. If more are due, [`Pipeline::next_expiry`] is not later than `now`: process packets,
-    /// and call again.
+    /// Inspects at most 256 entries. If more are due, [`Pipeline::next_expiry`] is not later than `now`: process packets, and
+    /// call this again.
     pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
         self.follow();
         if !self.is_deferred {
@@ -231,10 +231,10 @@ impl Pipeline {
         self.next_expiry
     }
 
-    /// Returns the entries of a request, all at once: the reference model of [`Pipeline::walk_flows`].
+    /// Returns all entries that a request selects at once: the reference model of [`Pipeline::walk_flows`].
     ///
     /// # Errors
-    /// The specification's error if its match or table is invalid.
+    /// The specification's error if the request's match or table is invalid.
     pub fn flow_stats(&self, request: &FlowStatsRequest) -> Result<Vec<Arc<FlowEntry>>, ErrorCode> {
         let selection = Selection::of_request(request)?;
         let tables = self.tables_asked(request.table_id)?;
@@ -243,7 +243,7 @@ impl Pipeline {
         Ok(selected.collect())
     }
 
-    /// The tables that a request is about.
+    /// Returns the tables of a request.
     pub(crate) fn tables_asked(&self, table_id: u8) -> Result<Range<usize>, ErrorCode> {
         match table_id {
             TABLE_ALL => Ok(0..self.tables.len()),
@@ -253,8 +253,8 @@ impl Pipeline {
     }
 }
 
-/// The flow mod with the priority that a version gives it: in 1.0, "an exact entry that has no wildcards is always the
-/// highest priority" (1.0 section 3.4).
+/// Returns the flow mod with the priority that it has in a version. 1.0: "an exact entry that has no wildcards is always
+/// the highest priority" (1.0 section 3.4).
 fn with_priority_of<'a>(version: Version, flow_mod: &FlowMod<'a>) -> FlowMod<'a> {
     let is_highest = version == Version::Of10 && flow_mod.match_.is_exact_in_of10();
     FlowMod {
@@ -272,7 +272,7 @@ fn earliest_expiry(tables: &[FlowTable]) -> Option<Duration> {
     tables.iter().filter_map(FlowTable::next_expiry).min()
 }
 
-/// Each version has its own code for unknown flags.
+/// Checks the flags. Each version has its own error code for unknown ones.
 fn check_flags(version: Version, flags: FlowModFlags) -> Result<(), ErrorCode> {
     if FLAGS.contains(flags) {
         return Ok(());

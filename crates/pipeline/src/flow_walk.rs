@@ -1,15 +1,15 @@
-//! Finding the entries of a request, in steps.
+//! A search for the entries of a request, in steps.
 //!
-//! **Why.** [`Pipeline::flow_stats`] returns all entries at once. A table may have a million: to avoid delaying packets, the
+//! **Why.** [`Pipeline::flow_stats`] returns all entries at once. A table may have a million. To avoid delaying packets, the
 //! caller inspects some, processes packets, and continues.
 //!
-//! **What is consistent.** A walk finds exactly the entries that existed, and matched the request, when it started, as they were
-//! then, whatever changes between its steps. Counters of an entry are those of the moment when it is found, or when it was
-//! changed, if that was before. If too many entries change before they are found, the walk ends with an error: see
-//! `entry_view.rs`, which also states the memory that a walk takes.
+//! **Consistency.** A walk finds exactly the entries that existed and matched the request when it started, as they were then,
+//! whatever changes between its steps. An entry's counters are from when it is found, or from when it was changed, if that
+//! was earlier. If too many entries change before they are found, the walk ends with an error: see `entry_view.rs`, which
+//! also describes a walk's memory.
 //!
-//! **Cost.** A step inspects as many entries as requested. In a table with few candidates for the request's match, only
-//! these are inspected.
+//! **Cost.** A step inspects as many entries as requested. If a table has few candidates for the request's match, only these
+//! are inspected.
 
 use crate::classifier::Rank;
 use crate::entry_view::{View, ViewLost, ViewState};
@@ -20,16 +20,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use urtica_wire::{ErrorCode, FlowStatsRequest};
 
-/// The maximum number of candidates for a request's match in a table that are inspected at once.
+/// The maximum number of candidates per table for a request's match that are inspected at once.
 const FEW: usize = 256;
 
 /// A walk over the entries that a request selects, as they were when it started.
 #[derive(Debug)]
 pub struct FlowWalk {
     view: Arc<View>,
-    /// The tables that are left.
+    /// The remaining tables.
     tables: Range<usize>,
-    /// The last inspected rank in the first of them.
+    /// The last inspected rank in the first remaining table.
     last: Option<Rank>,
 }
 
@@ -37,7 +37,7 @@ impl Pipeline {
     /// Starts a walk over the entries of a request.
     ///
     /// # Errors
-    /// The specification's error if its match or table is invalid.
+    /// The specification's error if the request's match or table is invalid.
     pub fn walk_flows(&self, request: &FlowStatsRequest) -> Result<FlowWalk, ErrorCode> {
         let selection = Selection::of_request(request)?;
         let tables = self.tables_asked(request.table_id)?;
@@ -56,7 +56,7 @@ impl Pipeline {
 }
 
 impl FlowWalk {
-    /// Returns `true` if all have been found.
+    /// Returns `true` if the walk has ended.
     pub fn is_over(&self) -> bool {
         self.tables.is_empty()
     }
@@ -127,7 +127,7 @@ impl FlowWalk {
         viewed.into_values().collect()
     }
 
-    /// Inspects the next entries of the first table, and those that it had; returns `true` if they were the last.
+    /// Inspects the next entries of the first table, and its kept entries. Returns `true` if they were the last.
     fn merge(
         &mut self,
         table: &FlowTable,
@@ -178,7 +178,7 @@ mod tests {
         changed.unwrap();
     }
 
-    /// A pipeline whose views keep this number of entries.
+    /// Creates a pipeline whose views keep at most this number of entries.
     fn keeping(max_kept: usize) -> Pipeline {
         let mut pipeline = Pipeline::new(PipelineConfig::default());
         pipeline.view_budget = Arc::new(ViewBudget::new(max_kept));
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(rest(&mut walk_all(&pipeline), &pipeline), Ok(0));
     }
 
-    /// Neither by reading nor by ending does a walk leave anything kept.
+    /// A walk leaves no kept entries behind, whether it is read or dropped.
     #[test]
     fn walks_return_what_they_keep() {
         let mut pipeline = keeping(ENTRIES);

@@ -1,8 +1,8 @@
-//! Groups: sets of buckets that packets are handed to (1.3.5 sections 5.10, 6.5, 7.3.4.2).
+//! Groups: sets of buckets that process packets (1.3.5 sections 5.10, 6.5, 7.3.4.2).
 //!
-//! Groups may hand packets to other groups. No group hands them back, or watches itself, by whatever way round: a
-//! group mod that would make such a loop is refused, as is one that makes a chain longer than [`MAX_CHAIN`]. Walks
-//! along chains therefore end.
+//! Groups may send packets to other groups, but not back to themselves, and may not watch themselves, even through other
+//! groups. A group mod that would create such a loop is refused, as is one that makes a chain longer than [`MAX_CHAIN`].
+//! Therefore walks along chains always end.
 
 use crate::group_counters::GroupCounters;
 use crate::references::References;
@@ -17,57 +17,57 @@ pub const MAX_CHAIN: usize = 32;
 /// The maximum number of buckets of a group.
 pub const MAX_BUCKETS: usize = 1024;
 
-/// All groups, by their numbers.
+/// All groups, by number.
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<u32, Arc<Group>>,
-    /// The groups that hand packets to a group.
+    /// References to groups by the groups that send packets to them.
     users: References<u32>,
 }
 
-/// One group.
+/// A group.
 ///
-/// Thread-safety: any thread counts, any reads; all else changes only through a group mod, which has the pipeline to
-/// itself.
+/// Thread-safety: any thread may count and read. Everything else is changed only by group mods, which have exclusive access to
+/// the pipeline.
 #[derive(Debug)]
 pub struct Group {
-    /// The choice among its buckets.
+    /// The type, which determines the buckets that a packet is sent to.
     pub group_type: GroupType,
-    /// Its buckets.
+    /// The buckets.
     pub buckets: Vec<Bucket>,
     /// The time when it was added.
     pub added: Duration,
     pub(crate) counters: GroupCounters,
 }
 
-/// One bucket of a group.
+/// A bucket of a group.
 #[derive(Debug)]
 pub struct Bucket {
-    /// Its relative weight, in select groups.
+    /// The relative weight, in select groups.
     pub weight: u16,
-    /// The port whose state makes it live; [`PortNo::ANY`] for none.
+    /// The port that must be live for the bucket to be live; [`PortNo::ANY`] for none.
     pub watch_port: PortNo,
-    /// The group whose state makes it live; [`urtica_wire::GROUP_ANY`] for none.
+    /// The group that must be live for the bucket to be live; [`urtica_wire::GROUP_ANY`] for none.
     pub watch_group: u32,
-    /// Its action set, as given.
+    /// The action set, in the controller's order.
     pub actions: Vec<Action<'static>>,
-    /// The seed for flows' choices: see the module `group_select`.
+    /// The seed of select groups' hashes: see the module `group_select`.
     pub(crate) seed: u64,
     pub(crate) counters: GroupCounters,
 }
 
 impl Groups {
-    /// The group with this number.
+    /// Returns the group with this number.
     pub fn get(&self, group_id: u32) -> Option<&Group> {
         self.groups.get(&group_id).map(Arc::as_ref)
     }
 
-    /// All groups, in the order of their numbers.
+    /// Returns all groups, by number.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Group)> {
         self.groups.iter().map(|(&id, group)| (id, &**group))
     }
 
-    /// The groups with these numbers, in their order.
+    /// Returns the groups with these numbers, in order.
     pub(crate) fn range(
         &self,
         ids: RangeInclusive<u32>,
@@ -75,12 +75,12 @@ impl Groups {
         self.groups.range(ids).map(|(&id, group)| (id, group))
     }
 
-    /// Returns their number.
+    /// Returns the number of groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// The groups that hand packets to this one, through other groups too.
+    /// Returns the groups that send packets to this one, directly or through other groups.
     pub(crate) fn ancestors(&self, group_id: u32) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         let mut waiting = vec![group_id];
@@ -91,12 +91,12 @@ impl Groups {
         found
     }
 
-    /// Returns the number of groups that pass packets to this one.
+    /// Returns the number of groups that send packets directly to this one.
     pub(crate) fn user_count(&self, group_id: u32) -> u32 {
         self.users.count(group_id)
     }
 
-    /// Inserts a group; returns the replaced one.
+    /// Inserts a group, and returns the one it replaces.
     pub(crate) fn insert(&mut self, group_id: u32, group: Arc<Group>) -> Option<Arc<Group>> {
         let previous = self.remove(group_id);
         self.users.add(group_id, group.used_groups());
@@ -132,7 +132,7 @@ impl Groups {
         false
     }
 
-    /// Returns the length of the longest chain from a group, without loops. `known` caches results.
+    /// Returns the length of the longest chain that starts with a group. There must be no loops. `known` caches results.
     fn chain_length(&self, group_id: u32, known: &mut BTreeMap<u32, usize>) -> usize {
         if let Some(&length) = known.get(&group_id) {
             return length;
@@ -144,13 +144,13 @@ impl Groups {
         length
     }
 
-    /// The groups that a group hands packets to or watches.
+    /// Returns the groups that a group sends packets to or watches.
     fn next_groups(&self, group_id: u32) -> Vec<u32> {
         let buckets = self.get(group_id).map_or(&[][..], |group| &group.buckets);
         buckets.iter().flat_map(Bucket::next_groups).collect()
     }
 
-    /// Checks the chains of a group that was just inserted. A group that passes packets to no other makes no chain longer.
+    /// Checks the chains of a group that was just inserted. A group that sends packets to no other makes no chain longer.
     pub(crate) fn check_chains(&self, group_id: u32) -> Result<(), ErrorCode> {
         if self.next_groups(group_id).is_empty() {
             return Ok(());
@@ -168,18 +168,18 @@ impl Groups {
 }
 
 impl Group {
-    /// The groups that it hands packets to; one may be among them more than once.
+    /// Returns the groups that it sends packets to, possibly with repetitions.
     fn used_groups(&self) -> impl Iterator<Item = u32> {
         self.buckets.iter().flat_map(Bucket::used_groups)
     }
 
-    /// Returns its packets and bytes.
+    /// Returns the numbers of its packets and bytes.
     pub fn counted(&self) -> BucketCounter {
         self.counters.read()
     }
 
-    /// Takes over the counts of the compiled form, which frees its counters when it follows that the group is no longer
-    /// used; a reply may still read the group.
+    /// Takes over the compiled form's counts, before the compiled form stops using the group and frees its counters. A reply
+    /// may still read the group.
     pub(crate) fn retire(&self) {
         let buckets = self.buckets.iter().map(|bucket| &bucket.counters);
         let counters = std::iter::once(&self.counters).chain(buckets);
@@ -188,18 +188,18 @@ impl Group {
 }
 
 impl Bucket {
-    /// Returns its packets and bytes.
+    /// Returns the numbers of its packets and bytes.
     pub fn counted(&self) -> BucketCounter {
         self.counters.read()
     }
 
-    /// The groups that it hands packets to or watches.
+    /// Returns the groups that it sends packets to or watches.
     fn next_groups(&self) -> impl Iterator<Item = u32> {
         let watched = (self.watch_group != GROUP_ANY).then_some(self.watch_group);
         self.used_groups().chain(watched)
     }
 
-    /// The groups that it hands packets to.
+    /// Returns the groups that it sends packets to.
     fn used_groups(&self) -> impl Iterator<Item = u32> {
         self.actions.iter().filter_map(|action| match action {
             Action::Group(id) => Some(*id),
@@ -207,7 +207,7 @@ impl Bucket {
         })
     }
 
-    /// Returns `true` if its being live depends on anything.
+    /// Returns `true` if its liveness depends on a port or a group.
     pub(crate) fn is_watching(&self) -> bool {
         self.watch_port != PortNo::ANY || self.watch_group != GROUP_ANY
     }

@@ -1,4 +1,4 @@
-//! The buckets of a group that a packet is sent to, and the liveness of buckets (1.3.5 sections 5.6.1 and 6.5).
+//! The buckets of a group to which a packet is sent, and the liveness of buckets (1.3.5 sections 5.6.1 and 6.5).
 
 use crate::flow_hash::FlowWords;
 use crate::group_select::select;
@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use urtica_wire::{GroupType, PortConfig, PortNo, PortState};
 
 impl Pipeline {
-    /// Returns the buckets of a group that a packet is sent to: all; one of the live ones, by the packet's flow and the
-    /// weights; the only one; or the first live one.
+    /// Returns the buckets of a group that a packet is sent to. For `all`, every bucket; for `select`, a live one chosen by the
+    /// packet's flow and the weights; for `indirect`, the only one; for `fast failover`, the first live one.
     pub fn buckets_for<'a>(&'a self, group: &'a Group, packet: &Packet) -> Vec<&'a Bucket> {
         let mut live = group.buckets.iter().filter(|bucket| self.is_live(bucket));
         match group.group_type {
@@ -21,12 +21,12 @@ impl Pipeline {
         }
     }
 
-    /// Returns `true` if a bucket is live: if it watches a port or group, that is live.
+    /// Returns `true` if a bucket is live, that is, if the port and group that it watches are.
     pub fn is_live(&self, bucket: &Bucket) -> bool {
         self.is_live_but_for(bucket, &mut BTreeSet::new())
     }
 
-    /// Like `is_live`, if the groups in `dead` are not live, so that each group is checked once.
+    /// Like `is_live`, but assumes that groups in `dead` are not live, so that each group is checked once.
     fn is_live_but_for(&self, bucket: &Bucket, dead: &mut BTreeSet<u32>) -> bool {
         !bucket.is_watching()
             || self.is_port_live(bucket.watch_port)

@@ -4,20 +4,20 @@ use crate::linked_counters::LinkedCounters;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use urtica_wire::BucketCounter;
 
-/// Packets and bytes of a group, or of one of its buckets.
+/// The packets and bytes of a group, or of one of its buckets.
 ///
-/// Thread-safety: any thread counts, any reads; the two numbers need not agree with each other at any moment.
+/// Thread-safety: any thread may count and read; the two numbers may be inconsistent with each other at any time.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCounters {
-    /// Counted by the plain form.
+    /// The packets that the plain form counted.
     packets: AtomicU64,
     bytes: AtomicU64,
-    /// Counted by the compiled form.
+    /// The counts of the compiled form.
     pub linked: LinkedCounters,
 }
 
 impl GroupCounters {
-    /// Creates counters that start with these numbers.
+    /// Creates counters with these initial values.
     pub fn beginning_with(counted: &BucketCounter) -> Self {
         Self {
             packets: AtomicU64::new(counted.packet_count),
@@ -26,13 +26,13 @@ impl GroupCounters {
         }
     }
 
-    /// Counts a packet of `bytes` in the plain form.
+    /// Counts a packet of `bytes` for the plain form.
     pub fn count(&self, bytes: usize) {
         self.packets.fetch_add(1, Relaxed);
         self.bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// The numbers as they are, of both forms together.
+    /// Returns the current counts of both forms together.
     pub fn read(&self) -> BucketCounter {
         let linked = self.linked.counts();
         BucketCounter {
@@ -41,7 +41,7 @@ impl GroupCounters {
         }
     }
 
-    /// Takes over the counts of the compiled form, which no longer counts.
+    /// Takes over the counts of the compiled form, which must no longer count.
     pub fn unlink(&self) {
         let linked = self.linked.counts();
         self.linked.clear();

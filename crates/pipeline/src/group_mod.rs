@@ -16,11 +16,11 @@ use urtica_wire::{
 };
 
 impl Pipeline {
-    /// Executes a group mod completely, or not at all. Deleting a group deletes the entries that use it, which are appended
-    /// to `removed` if their flags request a notification. Modifying a group resets its counters.
+    /// Executes a group mod completely, or not at all. Deleting a group deletes the entries that use it; those whose flags
+    /// request a notification are appended to `removed`. Modifying a group resets its counters.
     ///
     /// # Errors
-    /// The specification's error if a part of it is invalid, or if it would create a loop of groups.
+    /// The specification's error if the message is invalid, or would create a loop of groups.
     pub fn group_mod(
         &mut self,
         group_mod: &GroupMod,
@@ -32,8 +32,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Executes a group mod, except for the deletion of entries, which it starts for [`Pipeline::go_on`]. Until then,
-    /// packets of these entries find no group.
+    /// Executes a group mod, but only starts the deletion of entries, for [`Pipeline::go_on`]. Until that is complete, packets
+    /// of these entries find no group.
     ///
     /// # Errors
     /// As for [`Pipeline::group_mod`].
@@ -61,7 +61,7 @@ impl Pipeline {
         Ok(None)
     }
 
-    /// Returns `true` if there can be one more group, with this number.
+    /// Checks that a group with this number can be added.
     pub(crate) fn check_new_group(&self, group_mod: &GroupMod) -> Result<(), ErrorCode> {
         match group_mod.group_id {
             id if id > GROUP_MAX => Err(ErrorCode::GroupModFailedInvalidGroup),
@@ -78,7 +78,7 @@ impl Pipeline {
         self.insert_group(group_mod.group_id, group)
     }
 
-    /// Puts a group in, unless it would make a loop or too long a chain.
+    /// Inserts a group, unless that would create a loop or a chain that is too long.
     pub(crate) fn insert_group(&mut self, group_id: u32, group: Group) -> Result<(), ErrorCode> {
         let previous = self.groups.insert(group_id, Arc::new(group));
         let checked = self.groups.check_chains(group_id);
@@ -93,7 +93,7 @@ impl Pipeline {
         checked.inspect(|()| self.follow_group_changes(Some(group_id)))
     }
 
-    /// Checks and converts a group mod, except for its relation to other groups.
+    /// Checks and converts a group mod, without its relations to other groups.
     pub(crate) fn check_group(
         &self,
         group_mod: &GroupMod,
@@ -122,8 +122,8 @@ impl Pipeline {
         })
     }
 
-    /// "If a specified group type is invalid (i.e. includes fields such as weight that are undefined for the specified group
-    /// type)", the group is (1.3.5 section 6.5). A bucket's watched port or group is ignored by other types.
+    /// A group is refused "if a specified group type is invalid (i.e. includes fields such as weight that are undefined for
+    /// the specified group type)" (1.3.5 section 6.5). Types that do not use a bucket's watched port or group ignore it.
     fn check_group_bucket(
         &self,
         group_type: GroupType,
@@ -157,7 +157,7 @@ impl Pipeline {
             && (group == GROUP_ANY || self.groups.get(group).is_some())
     }
 
-    /// Logs a group as it is now.
+    /// Logs the current state of a group.
     fn log_group(&self, group_id: u32) {
         let group = || self.groups.range(group_id..=group_id).next();
         let now = || group().map(|(_, group)| Arc::clone(group));
@@ -173,7 +173,7 @@ impl Pipeline {
         self.remove_group_users(None)
     }
 
-    /// Deletes a group. A missing one counts as deleted (1.3.5 section 6.5).
+    /// Deletes a group. Deleting a missing one is no error (1.3.5 section 6.5).
     fn delete_group(&mut self, group_id: u32) -> Result<EntryChange, ErrorCode> {
         if self.groups.user_count(group_id) > 0 {
             return Err(ErrorCode::GroupModFailedChainedGroup);
@@ -200,7 +200,7 @@ impl Pipeline {
     }
 }
 
-/// Sets the seeds of buckets, which differ for equal buckets by their order.
+/// Sets the seeds of buckets. Equal buckets get different seeds, by their order.
 fn set_seeds(buckets: &mut [Bucket]) {
     let mut counts: HashMap<u64, usize> = HashMap::new();
     for bucket in buckets {
@@ -210,7 +210,7 @@ fn set_seeds(buckets: &mut [Bucket]) {
     }
 }
 
-/// Returns `true` if a group of this type passes over buckets that are not live.
+/// Returns `true` if groups of this type skip buckets that are not live.
 fn looks_at_liveness(group_type: GroupType) -> bool {
     matches!(group_type, GroupType::Select | GroupType::FastFailover)
 }

@@ -1,31 +1,32 @@
-//! The choice of a flow's bucket in a select group (1.3.5 section 5.6.1 leaves it to the switch).
+//! The choice of a flow's bucket in a select group, which 1.3.5 section 5.6.1 leaves to the switch.
 //!
-//! **What.** Each flow has a preference for each bucket, and uses the preferred live one. A bucket gets flows in proportion
-//! to its weight. If one dies or is removed, only its own flows move, to the others by their weights, and return with it; if
-//! one is added, or gets a higher weight, flows only move to it.
+//! **What.** Each flow uses its preferred live bucket. A bucket gets flows in proportion to its weight. If it dies or is
+//! removed, only its own flows move, to the others by their weights, and they return with it. If a bucket is added or gets
+//! a higher weight, flows move only to it.
 //!
 //! **How.** Highest random weight (rendezvous hashing; Thaler and Ravishankar, IEEE/ACM Transactions on Networking
-//! 6(1), 1998), with weights: for each bucket the flow draws a number u, even over (0, 1], from its hash and the
-//! bucket's seed, and prefers the bucket with the least -log2(u) / weight. These are exponentially distributed with the
-//! rate of the weight, and the probability that a bucket has the least of such numbers is its share of all weights.
+//! 6(1), 1998), with weights: for each bucket, a number u, uniformly distributed over (0, 1], is computed from the flow's
+//! hash and the bucket's seed, and the flow prefers the bucket with the least -log2(u) / weight. These values are
+//! exponentially distributed with the weight as rate, so the probability that a bucket has the least one is its share of
+//! all weights.
 //!
-//! A bucket's seed depends on its actions, not on its position. Buckets with equal actions are distinguished by their order.
+//! A bucket's seed depends on its actions, not on its position. The seeds of buckets with equal actions differ by order.
 //!
-//! **Exactness.** Only integers, so that the choice is equal in every form, machine and run. The logarithm is
-//! interpolated between `STEPS` points, with a relative error of the shares of at most a thousandth for unequal weights, and
-//! none for equal weights.
+//! **Exactness.** All arithmetic is on integers, so every form, machine and run makes the same choice. The logarithm is
+//! interpolated between `STEPS` points. The relative error of the shares is at most a thousandth for unequal weights, and
+//! zero for equal weights.
 //!
-//! **Cost.** One hash and two multiplications for each live bucket; with different weights, a lookup in a table of 2 KiB and
-//! two more multiplications. With equal weights, the greatest u wins.
+//! **Cost.** One hash and two multiplications for each live bucket; with different weights, also a lookup in a table of 2 KiB
+//! and two more multiplications. With equal weights, the greatest u wins.
 
 use crate::Bucket;
 use urtica_wire::{Action, Element, Version, mix};
 
 /// The number of steps per doubling.
 const STEPS: usize = 256;
-/// Bits behind the point of logarithms.
+/// The number of fractional bits of logarithms.
 const FRACTION_BITS: u32 = 40;
-/// Bits of a number within a step.
+/// The number of bits of an offset within a step.
 const OFFSET_BITS: u32 = 24;
 
 /// log2(1 + i / STEPS), from 0 to 1.
@@ -33,10 +34,10 @@ static LOG2: [u64; STEPS + 1] = log2_table();
 
 /// A bucket of a select group, in any form.
 pub(crate) trait Weighed {
-    /// Its weight relative to other buckets; one of weight 0 gets no flows.
+    /// Returns the weight relative to other buckets. A bucket of weight 0 gets no flows.
     fn weight(&self) -> u16;
 
-    /// Returns the seed for flows' choices: see [`seed`].
+    /// Returns the seed of the hash: see [`seed`].
     fn seed(&self) -> u64;
 }
 
@@ -50,7 +51,7 @@ impl Weighed for Bucket {
     }
 }
 
-/// Returns the bucket that a flow prefers; `None` if none has a weight.
+/// Returns the bucket that a flow prefers; `None` if all weights are 0.
 #[inline]
 pub(crate) fn select<'a, B: Weighed>(
     buckets: impl Iterator<Item = &'a B>,
@@ -62,7 +63,7 @@ pub(crate) fn select<'a, B: Weighed>(
         let weights = [best.1.weight(), other.1.weight()];
         let is_preferred = match weights[0] == weights[1] {
             true => other.0 > best.0,
-            // a / b < c / d without division: 47 bits times 16 fit.
+            // a / b < c / d without a division: the products need 47 + 16 bits, which fit.
             false => {
                 let [best_weight, other_weight] = weights.map(u64::from);
                 minus_log2(other.0) * best_weight < minus_log2(best.0) * other_weight
@@ -77,7 +78,7 @@ pub(crate) fn select<'a, B: Weighed>(
 pub(crate) fn seed(actions: &[Action], same_before: usize) -> u64 {
     let mut bytes = Vec::new();
     for action in actions {
-        // No group has an action that cannot be expressed; it would only be skipped.
+        // All actions of a group can be encoded; another one would only be skipped.
         let _ = action.encode(Version::Of13, &mut bytes);
     }
     let words = bytes.chunks(8).map(|chunk| {
@@ -88,13 +89,13 @@ pub(crate) fn seed(actions: &[Action], same_before: usize) -> u64 {
     words.fold(mix(same_before as u64), |seed, word| mix(seed ^ word))
 }
 
-/// -log2((number + 1) / 2^64), with `FRACTION_BITS` behind the point: from 0 to 64.
+/// Returns -log2((number + 1) / 2^64), from 0 to 64, with `FRACTION_BITS` fractional bits.
 fn minus_log2(number: u64) -> u64 {
     let Some(number) = number.checked_add(1) else {
         return 0;
     };
     let zeros = number.leading_zeros();
-    // 1.xxx with 63 bits behind the point.
+    // 1.xxx with 63 fractional bits.
     let mantissa = number << zeros;
     let step = (mantissa >> (63 - STEPS.ilog2())) as usize % STEPS;
     let offset = (mantissa << (1 + STEPS.ilog2())) >> (u64::BITS - OFFSET_BITS);
@@ -114,7 +115,7 @@ const fn log2_table() -> [u64; STEPS + 1] {
     table
 }
 
-/// log2 of a number from 1 to 2 with 63 bits behind the point: each squaring yields the next bit.
+/// Returns log2 of a number from 1 to 2 with 63 fractional bits. Each squaring yields the next bit.
 const fn log2_of(mut mantissa: u64) -> u64 {
     let mut log2 = 0;
     let mut bit = 0;

@@ -1,4 +1,4 @@
-//! A link to the counters of a flow entry elsewhere.
+//! A link from an entry to counters of the compiled form.
 
 use crate::counters::{EntryCounters, EntryCounts};
 use crate::thread_counts::ThreadCounts;
@@ -6,16 +6,16 @@ use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
 use std::ptr::null;
 
-/// Counters that another form of the pipeline keeps for an entry, if any. The entry only reads them.
+/// A link to the counters that the compiled form keeps for an entry, if any. The entry only reads them.
 ///
-/// Only that form sets and clears the link, and it clears it before it frees the counters. The lock keeps the counters alive
-/// while any thread reads them. Packets do not use it.
+/// Only the compiled form sets and clears the link, and it clears it before freeing the counters. The lock keeps the counters
+/// alive while any thread reads them. Packet processing does not use it.
 pub(crate) struct LinkedCounters(Mutex<Link>);
 
-/// The counters, or null; and the threads' own counters, or null.
+/// The counters, or null, and the counters of each thread, or null.
 struct Link(*const EntryCounters, *const ThreadCounts);
 
-// SAFETY: counters belong to no thread; they are read through a link as atomics, under the lock.
+// SAFETY: the counters belong to no thread, and are read through a link as atomics, under the lock.
 unsafe impl Send for Link {}
 
 impl LinkedCounters {
@@ -38,11 +38,11 @@ impl LinkedCounters {
         self.link().0
     }
 
-    /// Links counters, and the threads' own counters, if any.
+    /// Links counters, and the per-thread counters, if any.
     ///
     /// # Safety
-    /// They are not freed, and only accessed as atomics, until others are set or the link is cleared. The counters are of a
-    /// flow record in the arena of `threads`.
+    /// Until the link is changed or cleared, they are not freed, and only accessed as atomics. The counters are those of a flow
+    /// record in the arena of `threads`.
     pub unsafe fn set(&self, counters: *const EntryCounters, threads: Option<&ThreadCounts>) {
         *self.link() = Link(counters, threads.map_or(null(), std::ptr::from_ref));
     }
@@ -52,7 +52,7 @@ impl LinkedCounters {
         *self.link() = Link(null(), null());
     }
 
-    /// A pointer is whole at any time, whatever thread died with the lock.
+    /// Locks the link. A pointer is always consistent, even if a thread died with the lock.
     fn link(&self) -> MutexGuard<'_, Link> {
         self.0.lock()
     }

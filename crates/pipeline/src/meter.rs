@@ -1,19 +1,19 @@
-//! Meters: rate limits that packets pass through (1.3.5 sections 5.7, 7.3.4.4).
+//! Meters: rate limits for packets (1.3.5 sections 5.7, 7.3.4.4).
 //!
 //! # How
-//! Each band is a separate token bucket, which fills at the band's rate up to its burst; a packet takes its size out of it.
-//! If there are too few tokens, the packet exceeds the band's rate, and takes none. Of several exceeded bands, the one with
-//! the highest rate acts (section 5.7).
+//! Each band is a separate token bucket, which fills at the band's rate up to its burst. A packet removes tokens for its size.
+//! If there are too few tokens, the packet exceeds the band's rate, and removes none. Of several exceeded bands, the one
+//! with the highest rate applies (section 5.7).
 //!
-//! A token is a billionth of a kilobit, or of a packet: the amount of one nanosecond at a rate of 1. So rates are exact,
+//! A token is a billionth of a kilobit, or of a packet: the number added per nanosecond is the rate. So rates are exact,
 //! however often packets arrive.
 //!
-//! A packet that is larger than the whole burst passes when the bucket is full, and leaves it in debt. Otherwise a meter
-//! whose burst is smaller than a frame would pass nothing.
+//! A packet that is larger than the whole burst passes if the bucket is full, and leaves it in debt. Otherwise a meter whose
+//! burst is smaller than a frame would pass no packets.
 //!
 //! # Bursts
-//! Without OFPMF_BURST, a band's burst is one second of its rate. That is enough for TCP to reach the rate, and for bursty
-//! senders; averaged over half a minute it is 3 % of the rate.
+//! Without OFPMF_BURST, a band's burst is one second of its rate. That is enough for TCP and for bursty senders to reach the
+//! rate; averaged over half a minute it is 3 % of the rate.
 
 use crate::Packet;
 use crate::entry::nanoseconds;
@@ -25,31 +25,31 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use urtica_wire::{Action, Field, MeterBand, MeterFlags, OxmField};
 
-/// The highest number of a meter (OFPM_MAX). Beyond it are virtual meters, which this pipeline does not have.
+/// The highest number of a meter (OFPM_MAX). Higher numbers are virtual meters, which this pipeline does not have.
 pub const METER_MAX: u32 = 0xffff_0000;
 /// The maximum number of bands of a meter.
 pub const MAX_BANDS: usize = 16;
 
-/// Tokens in a kilobit, or in a packet.
+/// The number of tokens per kilobit, or per packet.
 const TOKENS: i64 = 1_000_000_000;
-/// Tokens in a byte: eight thousandths of a kilobit.
+/// The number of tokens per byte: eight thousandths of a kilobit.
 const TOKENS_IN_BYTE: i64 = TOKENS / 1000 * 8;
 
-/// The flags that a meter can have.
+/// The flags that a meter may have.
 pub(crate) const METER_FLAGS: MeterFlags = MeterFlags::KBPS
     .union(MeterFlags::PKTPS)
     .union(MeterFlags::BURST)
     .union(MeterFlags::STATS);
 
-/// All meters, by their numbers.
+/// All meters, by number.
 #[derive(Debug, Default)]
 pub struct Meters {
     pub(crate) meters: BTreeMap<u32, Arc<Meter>>,
 }
 
-/// One meter.
+/// A meter.
 ///
-/// A packet that passes a meter of one band touches one cache line of it: the first, which has its buckets and counters.
+/// A packet that passes a meter with one band touches only the first cache line, which has the buckets and counters.
 ///
 /// Thread-safety: any thread may measure packets, under a lock. Counters can be read at any time, and may be inconsistent
 /// with each other.
@@ -57,26 +57,26 @@ pub struct Meters {
 #[repr(C, align(64))]
 pub struct Meter {
     buckets: Mutex<Buckets>,
-    /// Packets received.
+    /// The number of packets received.
     pub packets: AtomicU64,
-    /// Their bytes.
+    /// The number of their bytes.
     pub bytes: AtomicU64,
-    /// The units and present fields.
+    /// The unit, and the optional fields in use.
     pub flags: MeterFlags,
-    /// Its bands, as given.
+    /// The bands, in the controller's order.
     pub bands: Vec<Band>,
     /// The time when it was added.
     pub added: Duration,
 }
 
-/// One band of a meter.
+/// A band of a meter.
 #[derive(Debug)]
 pub struct Band {
-    /// Its action and rate.
+    /// The action and rate.
     pub band: MeterBand<'static>,
-    /// Packets that it acted on.
+    /// The number of packets that it was applied to.
     pub packets: AtomicU64,
-    /// Their bytes.
+    /// The number of their bytes.
     pub bytes: AtomicU64,
 }
 
@@ -85,44 +85,44 @@ pub struct Band {
 struct Buckets {
     /// The time when they were last filled.
     filled_ns: u64,
-    /// The bucket of each band. Most meters have one.
+    /// The bucket of each band. Most meters have one band.
     buckets: SmallVec<[Bucket; 1]>,
 }
 
 /// The token bucket of a band.
 #[derive(Debug)]
 struct Bucket {
-    /// Negative if in debt.
+    /// The number of tokens, which is negative in debt.
     tokens: i64,
-    /// The tokens that it gets each nanosecond.
+    /// The number of tokens added per nanosecond.
     rate: u32,
-    /// Its size, in kilobits or packets.
+    /// The burst, in kilobits or packets.
     burst: u32,
 }
 
-/// A meter's decision about a packet.
+/// A meter's verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterVerdict {
-    /// It passes unchanged.
+    /// The packet passes unchanged.
     Pass,
-    /// It passes with its drop precedence raised by this much (DSCP remark).
+    /// The packet passes, with its drop precedence raised by this much (DSCP remark).
     Remark(u8),
-    /// The packet is not processed further.
+    /// The packet is dropped.
     Drop,
 }
 
 impl Meters {
-    /// The meter with this number.
+    /// Returns the meter with this number.
     pub fn get(&self, meter_id: u32) -> Option<&Meter> {
         self.meters.get(&meter_id).map(AsRef::as_ref)
     }
 
-    /// Returns the meter with this number, to be kept as long as packets may pass through it.
+    /// Returns the meter with this number, to be kept while packets may pass through it.
     pub(crate) fn get_shared(&self, meter_id: u32) -> Option<&Arc<Meter>> {
         self.meters.get(&meter_id)
     }
 
-    /// All meters, in the order of their numbers.
+    /// Returns all meters, by number.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Meter)> {
         self.meters.iter().map(|(&id, meter)| (id, meter.as_ref()))
     }
@@ -144,7 +144,7 @@ impl Meter {
         }
     }
 
-    /// Counts a packet of `bytes` at `now`, and decides about it.
+    /// Counts a packet of `bytes` at `now`, and returns the verdict on it.
     pub fn measure(&self, bytes: usize, now: Duration) -> MeterVerdict {
         self.measure_at(bytes, nanoseconds(now))
     }
@@ -152,7 +152,7 @@ impl Meter {
     /// Like [`Meter::measure`], with the time in nanoseconds.
     #[inline]
     pub(crate) fn measure_at(&self, bytes: usize, now_ns: u64) -> MeterVerdict {
-        // A thread that panicked has left consistent numbers behind: one packet may not have been subtracted.
+        // A thread that panicked has left consistent numbers behind; at worst, one packet was not subtracted.
         let mut buckets = self.buckets.lock();
         add_locked(&self.packets, 1);
         add_locked(&self.bytes, bytes as u64);
@@ -179,8 +179,8 @@ impl Meter {
 }
 
 impl Buckets {
-    /// Takes the tokens for a packet from each bucket that has enough. Of those that do not, returns the one with the highest
-    /// rate, the last of several.
+    /// Removes the tokens for a packet from each bucket that has enough. Returns the bucket without enough tokens that has the
+    /// highest rate, the last of several.
     #[inline]
     fn exceeded(&mut self, cost: i64, now_ns: u64) -> Option<usize> {
         let elapsed_ns = now_ns.saturating_sub(self.filled_ns);
@@ -197,7 +197,7 @@ impl Buckets {
 }
 
 impl Bucket {
-    /// Creates the full bucket of a band.
+    /// Creates a band's bucket, filled.
     fn full(band: &Band, flags: MeterFlags) -> Self {
         let burst = band.burst(flags);
         Self {
@@ -214,13 +214,13 @@ impl Bucket {
 
     #[inline]
     fn fill(&mut self, elapsed_ns: u64) {
-        // Saturated, either is more than any bucket has space for.
+        // If either saturates, it exceeds any bucket's capacity.
         let brought = u64::from(self.rate).saturating_mul(elapsed_ns);
         let tokens = self.tokens.saturating_add_unsigned(brought);
         self.tokens = tokens.min(self.depth());
     }
 
-    /// Takes the tokens for a packet; returns `false` if there are not enough.
+    /// Removes the tokens for a packet; returns `false` if there are too few.
     #[inline]
     fn take(&mut self, cost: i64) -> bool {
         let passes = self.tokens >= cost.min(self.depth());
@@ -230,7 +230,7 @@ impl Bucket {
 }
 
 impl Band {
-    /// From which rate on it acts, in kb/s or packets/s.
+    /// Returns the rate above which it applies, in kb/s or packets/s.
     pub fn rate(&self) -> u32 {
         match self.band {
             MeterBand::Drop { rate, .. }
@@ -250,14 +250,14 @@ impl Band {
     }
 }
 
-/// Adds to a counter that is only changed under its meter's lock.
+/// Adds to a counter that is changed only under its meter's lock.
 fn add_locked(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
 impl Packet {
-    /// Raises the drop precedence by `levels` if the packet has a class of assured forwarding (RFC 2597), up to the highest.
-    /// Packets of other classes have no drop precedence, and are not changed.
+    /// Raises the drop precedence by `levels`, up to the highest, if the packet's DSCP is one of assured forwarding (RFC
+    /// 2597). Other packets have no drop precedence, and are not changed.
     pub(crate) fn raise_drop_precedence(&mut self, levels: u8) {
         let Some(dscp) = self.field(OxmField::IpDscp) else {
             return;
@@ -270,7 +270,7 @@ impl Packet {
     }
 }
 
-/// AFxy is 8x + 2y, with x from 1 to 4 and y, the drop precedence, from 1 to 3.
+/// Returns the raised DSCP. AFxy is 8x + 2y, with x from 1 to 4 and y, the drop precedence, from 1 to 3.
 pub(crate) fn raised_drop_precedence(dscp: u8, levels: u8) -> u8 {
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
     let is_assured = (1..=4).contains(&class) && precedence > 0 && dscp & 1 == 0;
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A bucket after some time, calculated without saturation.
+    /// Returns a bucket's tokens after some time, calculated without saturation.
     fn filled(bucket: &Bucket, elapsed_ns: u64) -> i64 {
         let brought = i128::from(bucket.rate) * i128::from(elapsed_ns);
         let tokens = i128::from(bucket.tokens) + brought;

@@ -14,11 +14,11 @@ use urtica_wire::{
 };
 
 impl Pipeline {
-    /// Executes a meter mod completely, or not at all. Deleting a meter deletes the entries that use it, which are appended
-    /// to `removed` if their flags request a notification. Modifying a meter resets it.
+    /// Executes a meter mod completely, or not at all. Deleting a meter deletes the entries that use it; those whose flags
+    /// request a notification are appended to `removed`. Modifying a meter resets it.
     ///
     /// # Errors
-    /// The specification's error if a part of it is invalid.
+    /// The specification's error if the message is invalid.
     pub fn meter_mod(
         &mut self,
         meter_mod: &MeterMod,
@@ -30,8 +30,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Executes a meter mod, except for the deletion of entries, which it starts for [`Pipeline::go_on`]. Until then,
-    /// packets of these entries find no meter.
+    /// Executes a meter mod, but only starts the deletion of entries, for [`Pipeline::go_on`]. Until that is complete, packets of
+    /// these entries find no meter.
     ///
     /// # Errors
     /// As for [`Pipeline::meter_mod`].
@@ -76,7 +76,7 @@ impl Pipeline {
         self.remove_meter_users(None)
     }
 
-    /// Deletes a meter. A missing one counts as deleted.
+    /// Deletes a meter. Deleting a missing one is no error.
     fn delete_meter(&mut self, meter_id: u32) -> EntryChange {
         if self.meters.meters.remove(&meter_id).is_some() {
             self.log.note(|| StateChange::Meter(meter_id, None));
@@ -85,7 +85,7 @@ impl Pipeline {
         self.remove_meter_users(Some(meter_id))
     }
 
-    /// 1.3 has no separate reason for entries deleted with their meter.
+    /// Starts the removal of entries that use a meter, or any. 1.3 has no separate reason for such removals.
     fn remove_meter_users(&self, meter: Option<u32>) -> EntryChange {
         let kind = Kind::Remove(FlowRemovedReason::Delete);
         self.begin_change(0..self.tables.len(), Wanted::MeterUsers(meter), kind)
@@ -113,8 +113,8 @@ pub(crate) fn check_meter(meter_mod: &MeterMod, now: Duration) -> Result<Meter, 
     Ok(Meter::new(flags, bands?, now))
 }
 
-/// Checks a band. A band without a rate would stop or change everything, for which an entry needs no meter; one that
-/// raises the drop precedence by 0 has no effect.
+/// Checks a band. A band without a rate would drop or change all packets, for which an entry needs no meter; one that raises
+/// the drop precedence by 0 has no effect.
 fn check_band(band: MeterBand) -> Result<Band, ErrorCode> {
     let band = match band {
         MeterBand::Experimenter { .. } => return Err(ErrorCode::MeterModFailedBadBand),

@@ -1,5 +1,5 @@
-//! Replacements for system calls about memory under the interpreter Miri: ordinary allocations of at most a few MiB, so that
-//! the arena requests less, as when a system refuses.
+//! Replacements for memory system calls under the interpreter Miri: ordinary allocations of at most a few MiB. The arena then
+//! requests less, as when a system refuses.
 
 use rustix::io::{Errno, Result};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};

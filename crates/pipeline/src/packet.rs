@@ -1,4 +1,4 @@
-//! A packet in the pipeline: its bytes, and its pipeline fields.
+//! A packet in the pipeline: its bytes and its pipeline fields.
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -7,27 +7,27 @@ use crate::layout::Layout;
 use std::sync::OnceLock;
 use urtica_wire::PortNo;
 
-/// Space before a packet for the headers that actions push: eight tags of VLAN or MPLS, or a PBB header and some.
+/// Space before a packet for pushed headers: eight tags of VLAN or MPLS, or a PBB header and some tags.
 const HEADROOM: usize = 64;
 
-/// A packet on its way through the pipeline.
-// Its many methods are one for each header and each action, in a file for each kind.
+/// A packet that the pipeline processes.
+// It has many methods, one for each header and each action, in a file for each kind.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// The bytes, from `start` on.
     buffer: Vec<u8>,
     start: usize,
-    /// The locations of the headers, once requested; forgotten when they may have moved.
+    /// The offsets of the headers, determined on first use, and forgotten when headers may have moved.
     layout: OnceLock<Layout>,
     /// Its input port.
     pub in_port: PortNo,
-    /// The physical port beneath that.
+    /// The physical port below the input port.
     pub in_phy_port: PortNo,
-    /// Data that tables pass to each other (1.3.5 section 5.6).
+    /// Data that tables pass to later ones (1.3.5 section 5.6).
     pub metadata: u64,
     /// The key of its incoming or outgoing tunnel.
     pub tunnel_id: u64,
-    /// The queue for the following outputs; 0 unless an action set one.
+    /// The queue for later outputs; 0 unless an action has set one.
     pub queue_id: u32,
     /// Whether fields that a fragment hides read as 0: see [`Packet::with_hidden_fields`].
     pub(crate) shows_hidden: bool,
@@ -65,8 +65,8 @@ impl Packet {
         }
     }
 
-    /// Makes a fragment match as in OpenFlow 1.0 (1.0 section 3.4): ports and ICMP types read as 0, also in the first
-    /// fragment, which has them.
+    /// Makes a fragment match as in OpenFlow 1.0 (1.0 section 3.4): ports and ICMP types read as 0, even in the first fragment,
+    /// which has them.
     pub fn as_fragment_of10(self) -> Self {
         Self {
             has_zero_ports: true,
@@ -79,7 +79,7 @@ impl Packet {
         self.has_zero_ports
     }
 
-    /// The bytes, from the Ethernet header on.
+    /// Returns the bytes, starting with the Ethernet header.
     pub fn frame(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
@@ -90,7 +90,7 @@ impl Packet {
         &mut self.buffer[self.start..]
     }
 
-    /// Inserts `count` zeros at `at`, by moving the bytes before them.
+    /// Inserts `count` zeros at `at`, by moving the bytes before it.
     ///
     /// # Panics
     /// If `at` is beyond the end.
@@ -107,7 +107,7 @@ impl Packet {
         self.buffer[self.start + at..from + at].fill(0);
     }
 
-    /// Removes `count` bytes at `at`, by moving the bytes before them.
+    /// Removes `count` bytes at `at`, by moving the bytes before it.
     ///
     /// # Panics
     /// If `at + count` is beyond the end.
@@ -118,12 +118,12 @@ impl Packet {
         self.start += count;
     }
 
-    /// Returns the locations of the headers.
+    /// Returns the offsets of the headers.
     pub(crate) fn layout(&self) -> &Layout {
         self.layout.get_or_init(|| Layout::of(self.frame()))
     }
 
-    /// Returns the bytes, for changes in place that do not affect the layout.
+    /// Returns the bytes for changes in place that do not affect the layout.
     pub(crate) fn settled_frame_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[self.start..]
     }

@@ -1,4 +1,4 @@
-//! Which fields a packet must have for others to be there (1.3.5 table 12).
+//! Prerequisites of fields: fields that a packet must have for others to exist (1.3.5 table 12).
 
 use urtica_wire::packet::{ether_type, ip_proto};
 use urtica_wire::{Action, Field, OxmField, VLAN_PRESENT};
@@ -10,7 +10,7 @@ const NEIGHBOUR_ADVERTISEMENT: u128 = 136;
 /// OFPVID_PRESENT, as a value of `vlan_vid`.
 const PRESENT: u128 = VLAN_PRESENT as u128;
 
-/// Facts about every packet that an entry matches, on which other fields depend; updated while actions change the packet.
+/// Facts that hold for every packet of an entry, and determine its other fields. Actions that change the packet update them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
     in_port: bool,
@@ -31,7 +31,7 @@ impl Known {
         known
     }
 
-    /// Adds that the packet has a field, with this value under the match's mask.
+    /// Notes that the packet has a field, with this value under the match's mask.
     fn learn(&mut self, field: OxmField, value: u128) {
         match field {
             OxmField::InPort => self.in_port = true,
@@ -49,7 +49,7 @@ impl Known {
         self
     }
 
-    /// Adds an action's effect on the packet.
+    /// Notes an action's effect on the packet.
     pub fn learn_action(&mut self, action: &Action) {
         match *action {
             // This does not add a tag.
@@ -68,8 +68,8 @@ impl Known {
         }
     }
 
-    /// Adds that another protocol follows the Ethernet header. A PBB header hides the tags behind it; an MPLS header follows
-    /// them.
+    /// Notes that another protocol follows the Ethernet header. A PBB header hides the tags after it; an MPLS header comes after
+    /// the tags.
     fn begin_payload(&mut self, eth_type: Option<u128>) {
         let pbb = u128::from(ether_type::PBB);
         if eth_type.is_none() || eth_type == Some(pbb) {
@@ -104,7 +104,7 @@ impl Known {
         }
     }
 
-    /// Returns `true` if an action other than set-field cannot apply, as the packet is known to be of another kind.
+    /// Returns `true` if an action other than set-field cannot apply, because the packet is known to be of another kind.
     pub fn contradicts(&self, action: &Action) -> bool {
         let known = self.eth_type.is_some();
         match action {

@@ -1,5 +1,5 @@
-//! One packet through the pipeline, table by table and action by action (1.3.5 sections 5.1, 5.9, 5.10): the reference
-//! model of every faster form, and written to be checked against the specification by reading.
+//! Processing one packet, table by table and action by action (1.3.5 sections 5.1, 5.9, 5.10). This is the reference model of
+//! all faster forms, and written so that it can be checked against the specification by reading.
 
 use crate::packet_in_cause::PacketInCause;
 use crate::{ActionSet, Bucket, FlowEntry, MeterVerdict, Packet, Pipeline};
@@ -7,29 +7,29 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use urtica_wire::{Action, CONTROLLER_NO_BUFFER, PacketInReason, PortConfig, PortNo};
 
-/// The maximum number of buckets for one packet, in all chained groups. The rest is dropped: otherwise a chain of groups
-/// could make billions of packets from one.
+/// The maximum number of buckets for one packet, in all chained groups. Further ones are skipped; otherwise a chain of groups
+/// could turn one packet into billions.
 pub const MAX_BUCKETS_PER_PACKET: usize = 4096;
 
-/// The cookie of packet-ins that no entry caused.
+/// The cookie of packet-ins without an entry.
 const NO_COOKIE: u64 = u64::MAX;
 
 /// The receiver of a pipeline's output.
 pub trait Sink {
-    /// Sends a packet by a port that exists and may send, and by the queue `packet.queue_id`.
+    /// Sends a packet to a port that exists and may send, through the queue `packet.queue_id`.
     fn transmit(&mut self, port: PortNo, packet: &Packet);
 
-    /// Hands a packet to the controller.
+    /// Sends a packet to the controller.
     fn packet_in(&mut self, packet: &Packet, cause: PacketInCause);
 
-    /// Switches a packet as a switch without OpenFlow would ([`PortNo::NORMAL`]).
+    /// Forwards a packet like a switch without OpenFlow ([`PortNo::NORMAL`]).
     fn normal(&mut self, packet: &Packet);
 
-    /// Observes a packet's steps. Does nothing by default.
+    /// Observes a step of a packet. Does nothing by default.
     fn step(&mut self, _step: Step<'_>) {}
 }
 
-/// One step of a packet, which is about to be taken.
+/// A step of a packet, reported before its effect.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Step<'a> {
@@ -42,23 +42,23 @@ pub enum Step<'a> {
         /// The entry that it matches, if any.
         entry: Option<&'a FlowEntry>,
     },
-    /// A meter has decided.
+    /// A meter has measured the packet.
     Meter {
         /// The meter.
         meter_id: u32,
         /// The meter's verdict.
         verdict: MeterVerdict,
     },
-    /// An action is carried out.
+    /// An action is about to be executed.
     Action {
         /// The action.
         action: &'a Action<'a>,
         /// The packet before it.
         packet: &'a Packet,
     },
-    /// The last table has been passed, and the action set is carried out.
+    /// The last table has been searched, and the action set is about to be executed.
     ActionSet(&'a ActionSet),
-    /// A group hands a copy of the packet to a bucket.
+    /// A group sends a copy of the packet to a bucket.
     Bucket {
         /// The group.
         group_id: u32,
@@ -68,8 +68,8 @@ pub enum Step<'a> {
 }
 
 impl Pipeline {
-    /// Processes a received packet from the first table on. Packets of a port that is down or does not receive
-    /// (OFPPC_NO_RECV) are ignored.
+    /// Processes a received packet, starting at the first table. Ignores packets of a port that is down or does not receive
+    /// (OFPPC_NO_RECV).
     pub fn process(&self, packet: Packet, now: Duration, sink: &mut dyn Sink) {
         let deaf = PortConfig::PORT_DOWN | PortConfig::NO_RECV;
         if !self.has_config(packet.in_port, deaf) {
@@ -77,7 +77,7 @@ impl Pipeline {
         }
     }
 
-    /// Processes a packet that was received and has an action set from a later table on.
+    /// Processes a received packet with an action set, starting at a later table.
     pub(crate) fn process_from(
         &self,
         table_id: u8,
@@ -89,7 +89,7 @@ impl Pipeline {
         Walk::new(self, now, sink).through_tables(packet, table_id, action_set);
     }
 
-    /// Sends a packet to a port, or to the ports of a reserved port, with its cause.
+    /// Sends a packet to a port, or to the ports of a reserved port. `cause` is for packet-ins.
     pub(crate) fn send_for(
         &self,
         cause: PacketInCause,
@@ -113,7 +113,7 @@ impl Pipeline {
         now: Duration,
         sink: &mut dyn Sink,
     ) {
-        // If a packet is not processed further, nothing is left to be done.
+        // If the packet was stopped, nothing is left to do.
         let _ = Walk::new(self, now, sink).carry_out_all(actions, &mut packet);
     }
 
@@ -124,7 +124,7 @@ impl Pipeline {
     }
 }
 
-/// A packet is not processed further.
+/// The packet is not processed further.
 struct Stopped;
 
 /// The state of one packet's processing.
@@ -132,14 +132,14 @@ struct Walk<'a> {
     pipeline: &'a Pipeline,
     now: Duration,
     sink: &'a mut dyn Sink,
-    /// The cause for a packet-in at this point.
+    /// The cause that a packet-in would have now.
     cause: PacketInCause,
-    /// The number of buckets left.
+    /// The number of buckets that may still be used.
     buckets_left: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// The way of a packet that no entry has matched yet.
+    /// Creates the state for a packet that has not matched an entry yet.
     fn new(pipeline: &'a Pipeline, now: Duration, sink: &'a mut dyn Sink) -> Self {
         Self {
             pipeline,
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// From a table on, until an entry names no further one; then the action set is carried out.
+    /// Processes a packet from a table on, until an entry has no goto, and then executes the action set.
     fn through_tables(&mut self, mut packet: Packet, first: u8, mut action_set: ActionSet) {
         let mut table_id = Some(first);
         while let Some(current) = table_id {
@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
         entry
     }
 
-    /// No entry matched, not even a table-miss entry.
+    /// Handles a packet that matches no entry, not even a table-miss entry.
     fn handle_miss(&mut self, packet: &Packet) {
         if self.pipeline.misses_to_controller() {
             self.packet_in(self.cause, packet);
@@ -287,7 +287,7 @@ impl<'a> Walk<'a> {
         Err(Stopped)
     }
 
-    /// Sends a packet to a port, or to the ports of a reserved port (1.3.5 section 4.5), except its input port, unless by
+    /// Sends a packet to a port, or to the ports of a reserved port (1.3.5 section 4.5), but back to its input port only by
     /// OFPP_IN_PORT.
     fn output(&mut self, port: PortNo, max_len: u16, packet: &Packet) {
         match port {
@@ -308,15 +308,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Sends a packet out of a port through one of its queues (1.0 section 3.3). It concerns this output alone.
+    /// Sends a packet to a port through one of its queues, for this output only (1.0 section 3.3).
     fn enqueue(&mut self, port: PortNo, queue_id: u32, packet: &mut Packet) {
         let before = std::mem::replace(&mut packet.queue_id, queue_id);
         self.output(port, 0, packet);
         packet.queue_id = before;
     }
 
-    /// Submits a packet-out to the tables. Only packet-outs may request this (1.3.5 section 4.5), so that no packet
-    /// loops.
+    /// Submits a packet-out to the tables. Only packet-outs may do this (1.3.5 section 4.5), so no packet loops.
     fn submit_to_tables(&mut self, packet: &Packet) {
         let cause = self.cause;
         self.through_tables(packet.clone(), 0, ActionSet::default());
@@ -353,7 +352,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Each bucket gets its own copy. A packet-in from a bucket has the reason "action", even after a table miss.
+    /// Sends a copy to each bucket of a group. A packet-in from a bucket has the reason "action", even after a table miss.
     fn hand_to_group(&mut self, group_id: u32, packet: &Packet) {
         let pipeline = self.pipeline;
         let Some(group) = pipeline.groups.get(group_id) else {

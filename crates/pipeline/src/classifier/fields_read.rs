@@ -1,4 +1,4 @@
-//! A packet's fields, each of which is read at its first use.
+//! A packet's fields, each read on first use.
 
 use crate::Packet;
 use urtica_wire::OxmField;
@@ -8,7 +8,7 @@ const FIELDS: usize = OxmField::ALL.len();
 /// The fields of a packet that one search has read.
 pub(super) struct FieldsRead<'a> {
     packet: &'a Packet,
-    /// A bit for each field that was read.
+    /// A bit for each field that has been read.
     read: u64,
     /// A bit for each of these that the packet has.
     present: u64,
@@ -26,12 +26,12 @@ impl<'a> FieldsRead<'a> {
         }
     }
 
-    /// The packet.
+    /// Returns the packet.
     pub fn packet(&self) -> &'a Packet {
         self.packet
     }
 
-    /// The result of [`Packet::field`].
+    /// Returns the result of [`Packet::field`].
     #[inline]
     pub fn get(&mut self, field: OxmField) -> Option<u128> {
         if self.read & bit(field) == 0 {

@@ -1,4 +1,4 @@
-//! Hashes of numbers, other ones in each process.
+//! Hashes of numbers, with seeds that differ in each process.
 
 use crate::EntryMatch;
 use std::hash::{BuildHasher, RandomState};
@@ -11,7 +11,7 @@ pub(super) struct Seeds {
 }
 
 impl Default for Seeds {
-    /// The standard library's seeds, which the operating system made up.
+    /// Creates seeds from the standard library's, which come from the operating system.
     fn default() -> Self {
         let source = RandomState::new();
         Self {
@@ -22,14 +22,14 @@ impl Default for Seeds {
 }
 
 impl Seeds {
-    /// Seeds with which all 64-bit numbers have the same hash.
+    /// Returns seeds with which all 64-bit numbers have the same hash.
     #[cfg(test)]
     pub fn colliding() -> Self {
         Self { low: 0, high: 0 }
     }
 
-    /// Hashes by folded multiplication: the product's upper half, which depends on the lower bits of both factors, is
-    /// combined with its lower half.
+    /// Hashes by folded multiplication: the upper half of the product, which depends on the lower bits of both factors, is
+    /// combined with the lower half.
     #[inline]
     pub fn hash(self, number: u128) -> u64 {
         let low = number as u64 ^ self.low;
@@ -38,13 +38,13 @@ impl Seeds {
         product as u64 ^ (product >> 64) as u64
     }
 
-    /// Returns the hash of a previous hash and a number.
+    /// Returns a hash of the previous hash and a number.
     #[inline]
     pub fn hash_on(self, before: u64, number: u128) -> u64 {
         self.hash(number ^ u128::from(before))
     }
 
-    /// A hash of the fields and masks of a match, its values aside.
+    /// Returns a hash of a match's fields and masks, without its values.
     pub fn hash_masks(self, match_: &EntryMatch) -> u64 {
         let fields = match_.fields().iter();
         fields.fold(0, |hash: u64, &(field, _, mask)| {

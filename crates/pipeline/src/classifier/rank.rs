@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 /// An entry's rank in its table; smaller ranks are searched first. Entries are ordered by priority, highest first, and then
-/// by the time of their addition.
+/// by age, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank(u64);
 
@@ -12,7 +12,7 @@ impl Rank {
     pub const FIRST: Self = Self(0);
     pub const LAST: Self = Self(u64::MAX);
 
-    /// Enough for a million entries a second over nine years.
+    /// The number of bits for the insertion number: enough for a million entries a second over nine years.
     const SEQUENCE_BITS: u32 = 48;
     const LAST_SEQUENCE: u64 = (1 << Self::SEQUENCE_BITS) - 1;
 
@@ -27,12 +27,12 @@ impl Rank {
         self.0
     }
 
-    /// The entry's priority.
+    /// Returns the entry's priority.
     pub fn priority(self) -> u16 {
         u16::MAX - (self.0 >> Self::SEQUENCE_BITS) as u16
     }
 
-    /// The entry's insertion number in its table, from 0.
+    /// Returns the entry's insertion number in its table, from 0.
     pub fn sequence(self) -> u64 {
         self.0 & Self::LAST_SEQUENCE
     }

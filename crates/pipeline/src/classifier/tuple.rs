@@ -1,4 +1,4 @@
-//! The entries that match on equal bits of equal fields.
+//! A tuple: the entries that match on the same bits of the same fields.
 
 use super::fields_read::FieldsRead;
 use super::hash::Seeds;
@@ -12,9 +12,9 @@ use urtica_wire::OxmField;
 
 /// Entries by the values of some fields under some masks.
 ///
-/// The key is the values, each without the bits behind its mask, side by side in 128 bits; an IPv4 five-tuple has 120. If
-/// they are longer, the key is a hash of them; entries with different values may then share a key, so the entry's match is
-/// compared.
+/// The key consists of the values, without the trailing bits outside their masks, side by side in 128 bits; an IPv4
+/// five-tuple needs 120. If they need more, the key is a hash of them. Entries with different values may then share a key,
+/// so the entry's match is compared.
 #[derive(Debug)]
 pub(super) struct Tuple {
     parts: Box<[Part]>,
@@ -22,7 +22,7 @@ pub(super) struct Tuple {
     is_hashed: bool,
     /// The first entry of each key.
     first: HashTable<Place>,
-    /// The other entries of each key. Few tables have any.
+    /// Further entries of each key. Few tables have any.
     others: BTreeMap<(u128, Rank), Arc<FlowEntry>>,
     /// The number of entries of each priority.
     priorities: BTreeMap<u16, usize>,
@@ -30,12 +30,12 @@ pub(super) struct Tuple {
     hash: u64,
 }
 
-/// The bits of a field in a tuple.
+/// A field's bits in a tuple.
 #[derive(Debug)]
 struct Part {
     field: OxmField,
     mask: u128,
-    /// The number of bits from the field's first to the mask's last, and after that.
+    /// The number of bits from the field's first to the mask's last, and the number after that.
     bits: u32,
     shift: u32,
 }
@@ -49,7 +49,7 @@ struct Place {
 }
 
 impl Tuple {
-    /// The tuple, empty, that entries with this match belong to.
+    /// Creates an empty tuple for entries with this match.
     pub fn new(match_: &EntryMatch, seeds: Seeds) -> Self {
         let fields = match_.fields().iter();
         let parts: Box<[_]> = fields
@@ -75,19 +75,19 @@ impl Tuple {
             .map(|&(field, _, mask)| (field, mask)))
     }
 
-    /// The hash of its fields and masks.
+    /// Returns a hash of its fields and masks.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// The highest priority of its entries.
+    /// Returns the highest priority of its entries.
     pub fn highest(&self) -> Option<u16> {
         self.priorities
             .last_key_value()
             .map(|(&priority, _)| priority)
     }
 
-    /// Returns `true` if it has every bit of `match_`: no other tuple has entries within `match_`.
+    /// Returns `true` if its masks contain every bit of `match_`; then no other tuple has entries within `match_`.
     pub fn looks_at_all_of(&self, match_: &EntryMatch) -> bool {
         let mut fields = match_.fields().iter();
         fields.all(|&(field, _, mask)| {
@@ -96,7 +96,7 @@ impl Tuple {
         })
     }
 
-    /// The first entry that a packet matches.
+    /// Returns the first entry that a packet matches.
     #[inline]
     pub fn find(&self, fields: &mut FieldsRead) -> Option<(Rank, &Arc<FlowEntry>)> {
         let key = self.key(|part| fields.get(part.field))?;
@@ -108,7 +108,7 @@ impl Tuple {
         others.find(|(_, entry)| entry.match_.matches(fields.packet()))
     }
 
-    /// The entry with this priority and this very match.
+    /// Returns the entry with this priority and exactly this match.
     pub fn find_strict(
         &self,
         priority: u16,
@@ -125,13 +125,13 @@ impl Tuple {
         others.find(|(_, entry)| entry.match_ == *match_)
     }
 
-    /// The entry of the highest priority with this very match.
+    /// Returns the entry with exactly this match and the highest priority.
     pub fn first_with(&self, match_: &EntryMatch) -> Option<(Rank, &Arc<FlowEntry>)> {
         let mut with = self.with(self.key_of(match_)?);
         with.find(|(_, entry)| entry.match_ == *match_)
     }
 
-    /// All entries that match packets which `match_` matches too, and maybe others.
+    /// Returns all entries that match a packet that `match_` also matches, and possibly others.
     pub fn near(&self, match_: &EntryMatch) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
         let key = self.key_of(match_);
         let (some, all) = match key {
@@ -141,7 +141,7 @@ impl Tuple {
         some.into_iter().flatten().chain(all.into_iter().flatten())
     }
 
-    /// Adds an entry of this tuple. An entry with its rank must not exist.
+    /// Adds an entry of this tuple. There must be no entry with its rank.
     pub fn insert(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
         let Some(key) = self.key_of(&entry.match_) else {
             return;
@@ -166,7 +166,7 @@ impl Tuple {
         }
     }
 
-    /// Replaces the entry with this rank, which has an equal match.
+    /// Replaces the entry with this rank by one with the same match.
     pub fn replace(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
         let Some(key) = self.key_of(&entry.match_) else {
             return;
@@ -182,7 +182,7 @@ impl Tuple {
         }
     }
 
-    /// Removes the entry of this rank, which has this match.
+    /// Removes the entry with this rank and match.
     pub fn remove(&mut self, rank: Rank, match_: &EntryMatch) {
         let Some(key) = self.key_of(match_) else {
             return;
@@ -193,7 +193,7 @@ impl Tuple {
         }
     }
 
-    /// Removes the first entry of a key if it has this rank; the next one follows it.
+    /// Removes the first entry of a key, if it has this rank, and makes the next one the first.
     fn remove_first(&mut self, key: u128, rank: Rank) -> bool {
         let next = self.others_of(key).next().map(|(rank, _)| rank);
         let hash = self.seeds.hash(key);
@@ -220,14 +220,14 @@ impl Tuple {
         }
     }
 
-    /// All entries of a key.
+    /// Returns all entries of a key.
     fn with(&self, key: u128) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
         let first = self.first_of(key).into_iter();
         let first = first.map(|place| (place.rank, &place.entry));
         first.chain(self.others_of(key))
     }
 
-    /// All entries.
+    /// Returns all entries.
     fn all(&self) -> impl Iterator<Item = (Rank, &Arc<FlowEntry>)> {
         let first = self.first.iter().map(|place| (place.rank, &place.entry));
         let others = self.others.iter();
@@ -253,7 +253,7 @@ impl Tuple {
         })
     }
 
-    /// The key of these values of the fields.
+    /// Returns the key of these field values.
     #[inline]
     fn key(&self, mut value_of: impl FnMut(&Part) -> Option<u128>) -> Option<u128> {
         let mut key: u128 = 0;

@@ -1,4 +1,4 @@
-//! The entries of a table that a controller means.
+//! The entries of a table that a request or flow mod selects.
 
 use super::FlowTable;
 use crate::classifier::Rank;
@@ -6,11 +6,11 @@ use crate::selection::{Scope, Selection};
 use crate::{EntryMatch, FlowEntry};
 use std::sync::Arc;
 
-/// With more sets of masks than this, it is not checked which of them a match may affect.
+/// With more tuples than this, `few_within` does not check which of them a match may affect.
 const FEW_TUPLES: usize = 4096;
 
 impl FlowTable {
-    /// The selected entries, in order.
+    /// Returns the selected entries, in order.
     pub(crate) fn select(&self, selection: &Selection) -> impl Iterator<Item = Arc<FlowEntry>> {
         let selected = self.select_ranked(selection.scope(), |entry| selection.selects(entry));
         selected.into_iter().map(|(_, entry)| entry)
@@ -30,7 +30,7 @@ impl FlowTable {
         Some(few)
     }
 
-    /// Returns whether there is an entry in its scope.
+    /// Returns whether its scope contains an entry.
     pub(crate) fn finds_any(&self, selection: &Selection) -> bool {
         match selection.scope() {
             Scope::Strict(priority, match_) => self.find_strict(priority, match_).is_some(),

@@ -1,4 +1,4 @@
-//! Differential tests: a table and its reference model, a plain list, get equal random changes and queries.
+//! Differential tests: random changes and queries are applied to a table and to its reference model, a plain list.
 
 use super::*;
 use crate::Instructions;
@@ -54,7 +54,7 @@ impl PlainTable {
 }
 
 impl FlowTable {
-    /// Removes the entries of a scope for which `goes` holds, and returns them in order.
+    /// Removes the entries of a scope that `goes` accepts, and returns them in order.
     fn remove(&mut self, scope: Scope, goes: impl Fn(&FlowEntry) -> bool) -> Vec<Arc<FlowEntry>> {
         let gone = self.select_ranked(scope, goes);
         for (rank, entry) in &gone {
@@ -79,7 +79,7 @@ impl FlowTable {
     }
 }
 
-/// Includes all others.
+/// A match that includes all others.
 static EVERYTHING: LazyLock<EntryMatch> = LazyLock::new(EntryMatch::default);
 
 fn is_in(scope: Scope, entry: &FlowEntry) -> bool {
@@ -117,7 +117,7 @@ enum AnyScope {
     Strict(Index),
 }
 
-/// The entries whose cookie has these of its lower two bits set.
+/// Selects the entries whose cookie has any of these lower two bits set.
 type Which = u64;
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -156,7 +156,7 @@ fn any_priority() -> impl Strategy<Value = u16> {
     select(&[0, 1, 2, 2, 2, 3, u16::MAX])
 }
 
-/// The way in which a match uses a field of the packet that it was created from.
+/// How a match uses a field of the packet that it was created from.
 #[derive(Clone, Copy, Debug)]
 enum Look {
     Nothing,
@@ -176,7 +176,7 @@ fn any_look() -> impl Strategy<Value = Look> {
     ]
 }
 
-/// A match that one of the good packets fits, or nearly. Types and protocols are exact in most, as all else needs them.
+/// A match that fits one of the good packets, or nearly. Types and protocols are mostly exact, since other fields need them.
 fn any_match() -> impl Strategy<Value = EntryMatch> {
     let types = prop_oneof![7 => Just(Look::Exact), 1 => Just(Look::Nothing)];
     let looks = vec(any_look(), OxmField::ALL.len());
@@ -236,7 +236,7 @@ fn with_cookie(old: &FlowEntry, cookie: u64) -> FlowEntry {
     }
 }
 
-/// Both tables, and the time.
+/// The table, its reference model, and the time.
 #[derive(Debug, Default)]
 struct Trial {
     table: FlowTable,
@@ -292,7 +292,7 @@ impl Trial {
         assert_eq!(cookies(gone.iter()), cookies(expected.iter()));
     }
 
-    /// The cookie stays unique: its lower half is the step that added the entry.
+    /// Replaces entries. Cookies stay unique: their lower half is the step that added the entry.
     fn replace(&mut self, scope: &AnyScope, which: Which) {
         let strict = self.strict(scope);
         let scope = scope_of(scope, &strict);
@@ -317,7 +317,7 @@ impl Trial {
         );
     }
 
-    /// Priority and match of the entry that a strict scope is for.
+    /// Returns the priority and match that a strict scope stands for.
     fn strict(&self, scope: &AnyScope) -> Option<(u16, EntryMatch)> {
         let entries = &self.model.entries;
         match scope {
@@ -383,7 +383,7 @@ proptest! {
     }
 }
 
-/// Creates an entry of a table in which each has a unique Ethernet address.
+/// Creates an entry for a table of entries with different Ethernet addresses.
 fn with_timeouts(number: u64, idle_timeout: u16, hard_timeout: u16) -> FlowEntry {
     let match_ = Match::any().with(Field::exact(OxmField::EthDst, number.into()));
     FlowEntry {
@@ -448,7 +448,7 @@ fn many_entries_expire_in_steps() {
     }
 }
 
-/// However often entries are added, removed and replaced before their deadlines.
+/// No matter how often entries are added, removed and replaced before their deadlines.
 #[test]
 fn deadlines_of_removed_entries_are_forgotten() {
     let mut table = FlowTable::default();

@@ -1,8 +1,8 @@
 //! Deadlines at which a table's entries are checked for expiry.
 //!
-//! A heap by deadline. A packet postpones an idle timeout without a notification: an entry is checked at its deadline, and
-//! added again with a later one. Deadlines of removed entries stay until then, or until they outnumber the others
-//! ([`Timers::are_stale`]).
+//! They are in a heap. A packet postpones an idle timeout without updating the heap: when the deadline has passed, the entry
+//! is checked, and added again with a later one. Deadlines of removed entries stay until then, or until they outnumber the
+//! others ([`Timers::are_stale`]).
 
 use crate::FlowEntry;
 use crate::classifier::Rank;
@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// The number of stale deadlines that is tolerated.
+/// The number of stale deadlines that is always tolerated.
 const SPARE: usize = 1024;
 
 /// The deadlines of a table's entries.
@@ -30,7 +30,7 @@ impl Timers {
         }
     }
 
-    /// Notes that an entry was removed. Its deadline will find no entry, or its replacement.
+    /// Notes that an entry was removed. Its deadline stays, and will find no entry, or the one that replaced it.
     pub fn remove(&mut self, entry: &FlowEntry) {
         self.entries -= usize::from(entry.has_timeout());
     }
@@ -62,7 +62,7 @@ impl Timers {
         self.heap.len() > 2 * self.entries + SPARE
     }
 
-    /// Sets the deadlines to those of these entries, which are all of the table.
+    /// Sets the deadlines to those of these entries, which must be all of the table.
     pub fn renew<'a>(&mut self, entries: impl Iterator<Item = (Rank, &'a FlowEntry)>) {
         let due = entries.filter_map(|(rank, entry)| Some(Reverse((entry.due()?, rank))));
         self.heap = due.collect();

@@ -1,4 +1,4 @@
-//! Which frames are fragments.
+//! Tests of fragment detection.
 
 use super::*;
 use std::net::{Ipv4Addr, Ipv6Addr};

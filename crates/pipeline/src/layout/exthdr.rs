@@ -17,19 +17,19 @@ const FRAG: u16 = 1 << 4;
 const ROUTER: u16 = 1 << 5;
 /// `OFPIEH_HOP`: the first extension header is one of hop-by-hop options.
 const HOP: u16 = 1 << 6;
-/// `OFPIEH_UNREP`: a header is present more often than expected, once (destination options: twice).
+/// `OFPIEH_UNREP`: a header is present more often than expected, which is once (destination options: twice).
 const UNREP: u16 = 1 << 7;
-/// `OFPIEH_UNSEQ`: the headers are not in the order that RFC 8200, section 4.1 prefers.
+/// `OFPIEH_UNSEQ`: the headers are not in the order preferred by RFC 8200, section 4.1.
 const UNSEQ: u16 = 1 << 8;
 
 /// The chain of extension headers of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExtensionHeaders {
-    /// `OFPIEH_*` of the headers that could be read.
+    /// `OFPIEH_*` of the headers that could be parsed.
     pub exthdr: u16,
     /// Whether a routing header names further stops.
     pub has_stops: bool,
-    /// The upper layer after the chain; `None` if its end cannot be found.
+    /// The upper layer after the chain; `None` if the end of the chain cannot be found.
     pub upper: Option<UpperPlace>,
 }
 
@@ -77,7 +77,7 @@ impl ExtensionHeaders {
 impl UpperPlace {
     /// Advances to the header after `extension`.
     fn advance(&mut self, ip: &Ipv6View, extension: &ExtensionView) {
-        // Every extension header has the next one's protocol in its first byte.
+        // The first byte of every extension header is the next one's protocol.
         self.proto_at = ipv6::HEADER_LEN + ip.payload().len() - self.len;
         self.proto = extension.next_header();
         self.len = extension.payload().len();
@@ -92,7 +92,7 @@ fn has_stops(extension: &ExtensionView) -> bool {
     matches!(extension, ExtensionView::Routing(routing) if routing.segments_left() > 0)
 }
 
-/// The headers so far, and their position in the preferred order.
+/// The headers seen so far, and the last one's position in the preferred order.
 #[derive(Default)]
 struct Seen {
     bits: u16,
@@ -121,7 +121,7 @@ impl Seen {
         }
     }
 
-    /// Only as the first header do hop-by-hop options count as such.
+    /// Adds hop-by-hop options, which count only as the first header.
     fn add_hop_by_hop(&mut self) {
         match self.rank {
             0 => self.add_ranked(HOP, 1),
@@ -130,7 +130,7 @@ impl Seen {
         }
     }
 
-    /// Destination options may be there twice: before a routing header, and as the last header.
+    /// Adds destination options, which may occur twice: before a routing header, and as the last header.
     fn add_destination_options(&mut self) {
         self.destination_options += 1;
         if self.destination_options > 2 {
@@ -157,7 +157,7 @@ mod tests {
     use crate::packet::testing::packet;
     use urtica_wire::OxmField::{IpProto, Ipv6Exthdr, UdpDst};
 
-    /// A packet of extension headers of these kinds, eight bytes each, up to a last protocol.
+    /// Creates a packet with extension headers of these kinds, eight bytes each; the last kind is the upper-layer protocol.
     fn chain(kinds: &[u8]) -> String {
         let mut bytes = String::new();
         for next in &kinds[1..] {

@@ -1,4 +1,4 @@
-//! Packets that the tests share, one header a line, with right checksums; white space is for the reader.
+//! Packets that tests share, one header per line, with correct checksums; white space is for the reader.
 
 use crate::Packet;
 use proptest::collection::vec;
@@ -80,7 +80,7 @@ pub const UDP_IN_PBB: &str = "
     45b9 001c 0000 0000 40 11 6616 0a000001 0a000002
     c000 0035 0008 2ba6";
 
-/// All of them.
+/// All of these packets.
 pub const ALL: [&str; 12] = [
     ARP_REPLY,
     TCP_OVER_IPV4,
@@ -96,7 +96,7 @@ pub const ALL: [&str; 12] = [
     UDP_IN_PBB,
 ];
 
-/// The bytes that `text` spells.
+/// Returns the bytes for hexadecimal text.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
     let byte = |pair: &[u32]| (pair[0] * 16 + pair[1]) as u8;
@@ -113,7 +113,7 @@ pub fn set(field: OxmField, value: u128) -> Action<'static> {
     Action::SetField(Field::exact(field, value))
 }
 
-/// Checks that `action` changes the packet `before` to `after`, and that it may continue.
+/// Asserts that `action` changes the packet `before` to `after`, and that processing may continue.
 #[track_caller]
 pub fn assert_applied(before: &str, action: Action, after: &str) {
     let mut packet = packet(before);
@@ -121,17 +121,17 @@ pub fn assert_applied(before: &str, action: Action, after: &str) {
     assert_eq!(spelled(packet.frame()), spelled(&hex(after)), "{action:?}");
 }
 
-/// `bytes` as text, which shows differences better than a list of numbers.
+/// Converts `bytes` to text, which shows differences better than a list of numbers.
 fn spelled(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Any bytes at all, and near misses of good packets: random bytes alone seldom get past the first check.
+/// Random bytes, and damaged packets, since random bytes seldom get past the first check.
 pub fn hostile() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![vec(any::<u8>(), 0..128), damaged()]
 }
 
-/// A good packet, cut at any length and with a few bytes overwritten.
+/// A good packet, truncated at any length and with a few bytes overwritten.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let edits = vec((any::<Index>(), any::<u8>()), 0..4);
     (select(&ALL), any::<Index>(), edits).prop_map(|(text, cut, edits)| {
@@ -145,7 +145,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Setting any field to any value.
+/// Any settable field, with any value.
 pub fn any_set_field() -> impl Strategy<Value = (OxmField, u128)> {
     (select(OxmField::ALL), any::<u128>())
         .prop_map(|(field, value)| (field, value & field.full_mask()))

@@ -1,5 +1,5 @@
-//! Checksums are updated incrementally (RFC 1624): correct ones stay correct, and wrong ones stay wrong, so that the
-//! receiver still detects errors from before the switch.
+//! Incremental updates of checksums (RFC 1624): correct ones stay correct, and wrong ones stay wrong, so that the receiver
+//! still detects errors that occurred before the switch.
 
 use crate::Packet;
 use crate::fields::Place;
@@ -15,20 +15,20 @@ pub(super) struct Sum {
     zero: Zero,
 }
 
-/// The meaning of 0, one of the two zeros of ones' complement; the other is 0xffff.
+/// The meaning of 0, one of the two zeros in ones' complement; the other is 0xffff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Zero {
-    /// A sum as any other. Something that is covered is never zero, so that the other form does not occur.
+    /// An ordinary value. The covered bytes are never all zero, so the other zero does not occur.
     Plain,
     /// UDP without a checksum. A sum of 0 is written as 0xffff (RFC 768).
     Missing,
-    /// ICMP up to `end`: an ordinary sum, but possibly of only zeros, whose checksum is 0xffff. The incremental update
-    /// cannot detect this (RFC 1624 section 3).
+    /// ICMP, up to `end`: an ordinary value, but the covered bytes may be all zero, whose checksum is 0xffff. The incremental
+    /// update cannot detect this (RFC 1624 section 3).
     OfZeros { end: usize },
 }
 
 impl Sum {
-    /// A checksum over something that is never all zero, such as a header with a version or a protocol.
+    /// Creates a checksum over bytes that are never all zero, such as a header with a version or a protocol.
     pub const fn plain(at: usize) -> Self {
         Self {
             at,
@@ -36,7 +36,7 @@ impl Sum {
         }
     }
 
-    /// Follows a change of the words that it covers, after they have changed.
+    /// Updates the checksum after words that it covers have changed.
     pub fn update(self, frame: &mut [u8], old: &[u8], new: &[u8]) {
         let sum = u16::from_be_bytes([frame[self.at], frame[self.at + 1]]);
         if sum == 0 && self.zero == Zero::Missing {
@@ -63,7 +63,7 @@ impl Sum {
 }
 
 impl Layout {
-    /// The checksums over a field.
+    /// Returns the checksums that cover a field.
     pub(super) fn sums_over(&self, field: OxmField) -> [Option<Sum>; 2] {
         match field {
             OxmField::IpDscp | OxmField::IpEcn | OxmField::IpProto => [self.ipv4_sum(), None],
@@ -87,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// Returns the checksum that covers addresses and protocol in addition to its own bytes.
+    /// Returns the checksum that covers the pseudo header, with addresses and protocol, in addition to its own bytes.
     pub(super) fn pseudo_header_sum(&self) -> Option<Sum> {
         match self.upper()?.transport? {
             Transport::Icmpv4 => None,
@@ -107,7 +107,7 @@ impl Layout {
             Transport::Udp => (6, Zero::Missing),
             Transport::Icmpv4 => (2, Zero::OfZeros { end: upper.end }),
             Transport::Icmpv6(_) => (2, Zero::Plain),
-            // A separate CRC, which does not cover addresses.
+            // SCTP has a CRC, which does not cover addresses.
             Transport::Sctp => return None,
         };
         Some(Sum {
@@ -116,7 +116,7 @@ impl Layout {
         })
     }
 
-    /// Returns `true` if the destination in the IPv6 header is not the one that checksums cover (RFC 8200 section 8.1).
+    /// Returns `true` if checksums cover another destination than the one in the IPv6 header (RFC 8200 section 8.1).
     fn has_stops(&self) -> bool {
         let version = self.ip().map(|ip| ip.version);
         matches!(
@@ -142,7 +142,7 @@ impl Packet {
         }
     }
 
-    /// Sets an SCTP port, and updates the packet's CRC if the packet is whole.
+    /// Sets an SCTP port, and updates the CRC if the packet is complete.
     pub(super) fn rewrite_sctp(&mut self, place: Place, value: u128) {
         let Some(upper) = self.layout().upper().copied() else {
             return;

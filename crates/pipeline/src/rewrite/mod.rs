@@ -12,8 +12,8 @@ impl Packet {
     /// Executes an action that changes the packet: set-field, push, pop, TTL, set-queue and 1.0's setters. Output, group and
     /// experimenter actions have no effect here.
     ///
-    /// Actions for missing headers have no effect. Returns `false` for an invalid TTL (to be decremented from 0 or 1); the
-    /// packet is then unchanged, and must not continue (1.3.5 section 5.12).
+    /// Actions for missing headers have no effect. Returns `false` for an invalid TTL (0 or 1, to be decremented); then the
+    /// packet is unchanged, and must not be processed further (1.3.5 section 5.12).
     pub fn apply(&mut self, action: &Action) -> bool {
         match *action {
             Action::SetField(Field::Basic { field, value, .. }) => self.set_field(field, value),

@@ -17,7 +17,7 @@ impl Packet {
         }
     }
 
-    /// 1.0's `set_tp_src`.
+    /// Executes 1.0's `set_tp_src`.
     pub(super) fn set_tp_src(&mut self, port: u16) {
         self.set_of_transport(port, |transport| match transport {
             Transport::Tcp => Some(OxmField::TcpSrc),
@@ -27,7 +27,7 @@ impl Packet {
         });
     }
 
-    /// 1.0's `set_tp_dst`.
+    /// Executes 1.0's `set_tp_dst`.
     pub(super) fn set_tp_dst(&mut self, port: u16) {
         self.set_of_transport(port, |transport| match transport {
             Transport::Tcp => Some(OxmField::TcpDst),
@@ -56,7 +56,7 @@ impl Packet {
         }
     }
 
-    /// Updates the pseudo header of the present transport, which contains the protocol as the second byte of a word.
+    /// Sets the protocol, and updates the transport's checksum: the pseudo header has it as the second byte of a word.
     fn set_ip_proto(&mut self, proto: u8) {
         let Some(upper) = self.layout().upper().copied() else {
             return;

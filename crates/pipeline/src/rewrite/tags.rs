@@ -1,7 +1,6 @@
 //! Pushing and popping the tags of VLAN, MPLS and PBB (1.3.5 sections 5.12 and 5.12.1, 7.2.5).
 //!
-//! A new tag is the outermost, right after the Ethernet addresses; fields that an older header also has start with that
-//! one's values.
+//! A new tag is the outermost, right after the Ethernet addresses. Its fields are copied from an older header that has them.
 
 use crate::Packet;
 use crate::layout::{Layout, Network};
@@ -10,7 +9,7 @@ use urtica_wire::packet::{ether_type, ethernet, mpls, pbb, vlan};
 
 /// Length of the two Ethernet addresses at the start of every frame.
 const ADDRESSES_LEN: usize = 12;
-/// The indicator between the priority and the id of a VLAN tag; it is not copied to new tags.
+/// The bit between the priority and the id of a VLAN tag, which is not copied to new tags.
 const VLAN_CFI: u16 = 0x1000;
 /// The bottom-of-stack bit of an MPLS header.
 const MPLS_BOS: u32 = 0x100;
@@ -34,13 +33,13 @@ impl Packet {
         }
     }
 
-    /// 1.0's `set_vlan_vid`, which adds a tag of priority 0 if there is none.
+    /// Executes 1.0's `set_vlan_vid`, which adds a tag with priority 0 if there is none.
     pub(super) fn set_vlan_vid(&mut self, vid: u16) {
         self.push_first_vlan();
         self.set_field(OxmField::VlanVid, vid.into());
     }
 
-    /// 1.0's `set_vlan_pcp`, which adds a tag of VLAN 0 if there is none.
+    /// Executes 1.0's `set_vlan_pcp`, which adds a tag with VLAN id 0 if there is none.
     pub(super) fn set_vlan_pcp(&mut self, pcp: u8) {
         self.push_first_vlan();
         self.set_field(OxmField::VlanPcp, pcp.into());
@@ -55,8 +54,8 @@ impl Packet {
 
 /// MPLS.
 impl Packet {
-    /// The shim header is inserted after the Ethernet header and VLAN tags; the EtherType becomes that of MPLS, and the pop
-    /// action sets the next one.
+    /// Pushes an MPLS header after the Ethernet header and VLAN tags. The EtherType becomes that of MPLS; the pop action later
+    /// sets the next one.
     pub(super) fn push_mpls(&mut self, ether_type: u16) {
         if !self.layout().has_ethernet {
             return;
@@ -80,8 +79,8 @@ impl Packet {
         self.write_at(ether_type_at, &ether_type.to_be_bytes());
     }
 
-    /// Returns label, traffic class and TTL of the outermost MPLS header; without one 0, 0, and the TTL of IP, if any.
-    /// It is the bottom of the stack unless an MPLS header follows.
+    /// Returns the outermost MPLS header's label, traffic class and TTL, or 0, 0 and the TTL of IP, if any, without one. The
+    /// new header is the bottom of the stack unless an MPLS header follows.
     fn new_mpls_header(&self) -> u32 {
         match self.layout().network {
             Network::Mpls(ethernet::HEADER_LEN) => self.u32_at(ethernet::HEADER_LEN) & !MPLS_BOS,
@@ -93,8 +92,8 @@ impl Packet {
 
 /// PBB.
 impl Packet {
-    /// Pushes a PBB header: the whole frame becomes the inner one, after a new Ethernet header with its addresses and
-    /// an I-TAG with the priority of the outermost VLAN tag and the service of the outermost I-TAG.
+    /// Pushes a PBB header: the whole frame becomes the inner one, after a new Ethernet header with its addresses and an I-TAG.
+    /// This has the priority of the outermost VLAN tag and the service of the outermost I-TAG.
     pub(super) fn push_pbb(&mut self, ether_type: u16) {
         if !self.layout().has_ethernet {
             return;
@@ -110,8 +109,7 @@ impl Packet {
         self.write_at(ethernet::HEADER_LEN, &tag.to_be_bytes());
     }
 
-    /// Removes everything but the inner frame. Backbone VLAN tags are also removed: they belong to the removed Ethernet
-    /// header.
+    /// Removes everything but the inner frame, including backbone VLAN tags, which belong to the removed Ethernet header.
     pub(super) fn pop_pbb(&mut self) {
         let Network::Pbb(at) = self.layout().network else {
             return;

@@ -1,4 +1,4 @@
-//! Actions that change a packet, one by one.
+//! Tests of single actions that change a packet.
 
 use super::*;
 use crate::layout::{IpVersion, Layout, Transport};
@@ -11,7 +11,7 @@ use urtica_wire::packet::{
 };
 use urtica_wire::{OxmField, PortNo, VLAN_PRESENT};
 
-/// Fields whose values come from the pipeline, or are invented.
+/// Fields with values from the pipeline, or without a location in the packet.
 const NOT_SETTABLE: [OxmField; 4] = [
     OxmField::InPort,
     OxmField::InPhyPort,
@@ -19,8 +19,8 @@ const NOT_SETTABLE: [OxmField; 4] = [
     OxmField::Ipv6Exthdr,
 ];
 
-/// Returns whether setting the field to this value leaves a packet in which it is read at this location: types of tags
-/// and protocols of extension headers lead to another.
+/// Returns whether setting the field to this value leaves a packet in which the field is still at this location. It may not
+/// be after setting types of tags or protocols of extension headers.
 fn is_read_back(field: OxmField, value: u128) -> bool {
     match field {
         OxmField::EthType => value >= 0x600 && ![0x8100, 0x88a8].contains(&value),
@@ -29,12 +29,12 @@ fn is_read_back(field: OxmField, value: u128) -> bool {
     }
 }
 
-/// Returns `true` if the packet has the field, and bits for it.
+/// Returns `true` if the packet has the field, and it has a location.
 fn is_settable(packet: &Packet, field: OxmField) -> bool {
     field == OxmField::TunnelId || packet.layout().place(field).is_some()
 }
 
-/// Returns whether an action makes other bytes a header, whose checksum was never correct.
+/// Returns whether an action exposes other bytes as a header, whose checksum was never correct.
 fn shows_other_bytes(action: &Action) -> bool {
     match action {
         Action::SetField(Field::Basic { field, .. }) => {
@@ -45,7 +45,7 @@ fn shows_other_bytes(action: &Action) -> bool {
     }
 }
 
-/// Returns whether all visible checksums of the packet are correct.
+/// Returns whether all checksums that can be parsed are correct.
 fn has_right_checksums(packet: &Packet) -> bool {
     let layout = packet.layout();
     let Some(ip) = layout.ip() else { return true };

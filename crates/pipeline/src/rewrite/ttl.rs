@@ -6,7 +6,7 @@ use crate::fields::Place;
 use crate::layout::{IpVersion, Network, Part};
 use urtica_wire::packet::{Ipv4View, Ipv6View, mpls};
 
-/// The protocols of IPv4 and of IPv6 within IP (RFC 2003, RFC 2473).
+/// The protocol numbers of IPv4 and IPv6 in IP (RFC 2003, RFC 2473).
 const IP_IN_IP: [u8; 2] = [4, 41];
 
 /// A header with a TTL, by its offset.
@@ -26,7 +26,7 @@ impl TtlHeader {
         }
     }
 
-    /// The checksum over the TTL.
+    /// Returns the checksum that covers the TTL.
     fn sum(self) -> Option<Sum> {
         match self {
             Self::Ipv4(at) => Some(Sum::plain(at + 10)),
@@ -34,7 +34,7 @@ impl TtlHeader {
         }
     }
 
-    /// Returns the IP header at `at`, if it is plausible, since nothing before it announces it.
+    /// Returns the IP header at `at`, if it is plausible, since no protocol number before it announces IP.
     fn find_ip(frame: &[u8], at: usize) -> Option<Self> {
         let bytes = frame.get(at..)?;
         if Ipv4View::new(bytes).is_ok() {
@@ -57,29 +57,29 @@ impl Packet {
         }
     }
 
-    /// The TTL of the IP header, if that can be seen.
+    /// Returns the TTL of the IP header, if that can be parsed.
     pub(super) fn nw_ttl(&self) -> Option<u8> {
         self.ip_header().map(|header| self.ttl(header))
     }
 
-    /// Returns `true` if the packet may continue.
+    /// Decrements the TTL of MPLS. Returns `true` if the packet may continue.
     pub(super) fn dec_mpls_ttl(&mut self) -> bool {
         self.mpls_header().is_none_or(|header| self.dec_ttl(header))
     }
 
-    /// Returns `true` if the packet may continue.
+    /// Decrements the TTL of IP. Returns `true` if the packet may continue.
     pub(super) fn dec_nw_ttl(&mut self) -> bool {
         self.ip_header().is_none_or(|header| self.dec_ttl(header))
     }
 
-    /// From the next-to-outermost to the outermost header with a TTL.
+    /// Copies the TTL from the next-to-outermost to the outermost header with a TTL.
     pub(super) fn copy_ttl_out(&mut self) {
         if let Some((outer, inner)) = self.outermost_headers() {
             self.set_ttl(outer, self.ttl(inner));
         }
     }
 
-    /// From the outermost to the next-to-outermost header with a TTL.
+    /// Copies the TTL from the outermost to the next-to-outermost header with a TTL.
     pub(super) fn copy_ttl_in(&mut self) {
         if let Some((outer, inner)) = self.outermost_headers() {
             self.set_ttl(inner, self.ttl(outer));
@@ -94,7 +94,7 @@ impl Packet {
         self.rewrite(header.place(), ttl.into(), [header.sum(), None]);
     }
 
-    /// Leaves a TTL that must not be decremented as it is, for the controller to see.
+    /// Decrements a TTL. An invalid one stays unchanged, so that the controller sees it.
     fn dec_ttl(&mut self, header: TtlHeader) -> bool {
         match self.ttl(header) {
             0 | 1 => false,
@@ -128,7 +128,7 @@ impl Packet {
         Some((self.ip_header()?, self.behind_ip()?))
     }
 
-    /// The header behind the MPLS header at `at`: another one, or IP by its version (RFC 4928), as no type is named.
+    /// Returns the header after the MPLS header at `at`: another one, or IP by its version (RFC 4928), as there is no type.
     fn behind_mpls(&self, at: usize) -> Option<TtlHeader> {
         let frame = self.frame();
         let next = at + mpls::HEADER_LEN;
@@ -139,7 +139,7 @@ impl Packet {
         (frame.len() >= next + mpls::HEADER_LEN).then_some(TtlHeader::Mpls(next))
     }
 
-    /// The header of IP within IP.
+    /// Returns the header of IP in IP.
     fn behind_ip(&self) -> Option<TtlHeader> {
         let upper = self.layout().upper()?;
         if !IP_IN_IP.contains(&upper.proto) || upper.part == Part::Later {

@@ -1,4 +1,4 @@
-//! Fields that are set, and the checksums after it.
+//! Tests of setting fields, and of the checksums afterwards.
 
 use crate::packet::testing::*;
 use urtica_wire::{Action, Field, OxmField, PortNo, RawField};
