@@ -1,16 +1,16 @@
 //! Offsets of a frame's headers.
 //!
 //! # What
-//! [`Layout::of`] parses a frame once and keeps offsets, so that reading or setting a field accesses known bytes. Only the
-//! headers for OpenFlow's matches are visible (1.3.5 section 7.2.3.7): the Ethernet type is the one after all VLAN tags;
+//! [`Layout::of`] parses a frame once and keeps offsets, so that reading or setting a field accesses known bytes. Only
+//! headers that OpenFlow can match are parsed (1.3.5 section 7.2.3.7): the Ethernet type is the one after all VLAN tags;
 //! nothing after an MPLS or PBB header is parsed; later fragments have no transport header.
 //!
 //! # How
-//! A truncated or inconsistent header counts as missing, and so does everything after it. A transport header only needs its
-//! fixed part: its lengths and options are for the receiver to check.
+//! A truncated or inconsistent header counts as missing, and so does everything after it. A transport header needs only its
+//! fixed part: checking its lengths and options is the receiver's task.
 //!
 //! # Cost
-//! Every step goes forward by at least four bytes, so no frame takes longer than its length allows.
+//! Every step advances by at least four bytes, so the time to parse a frame is bounded by its length.
 
 pub(crate) mod exthdr;
 
@@ -20,22 +20,22 @@ use urtica_wire::packet::{
     ip_proto, ipv6, mpls, pbb, sctp, tcp, udp,
 };
 
-/// Offsets of the headers of one frame, from its start. Every present header is complete.
+/// Offsets of the headers of one frame, from its start. Every header listed is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Whether there is an Ethernet header.
     pub has_ethernet: bool,
-    /// The outermost VLAN tag, behind its EtherType.
+    /// The outermost VLAN tag, after its EtherType.
     pub vlan: Option<usize>,
     /// The Ethernet type after all VLAN tags; [`ether_type::NONE`] in an 802.3 frame without one.
     pub eth_type: Option<u16>,
-    /// The offset of that type, if present.
+    /// The offset of that type, if there is one.
     pub ether_type_at: Option<usize>,
     /// The header that the type announces.
     pub network: Network,
 }
 
-/// The header that the Ethernet type announces.
+/// The header that the Ethernet type announces, with its offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Network {
     /// Another protocol, which OpenFlow does not match.
@@ -45,7 +45,7 @@ pub(crate) enum Network {
     Arp(usize),
     /// The outermost MPLS header.
     Mpls(usize),
-    /// The PBB I-TAG, behind its EtherType.
+    /// The PBB I-TAG, after its EtherType.
     Pbb(usize),
     /// IPv4 or IPv6.
     Ip(Ip),
@@ -56,20 +56,20 @@ pub(crate) enum Network {
 pub(crate) struct Ip {
     /// Its offset.
     pub at: usize,
-    /// Which of the two.
+    /// The version.
     pub version: IpVersion,
-    /// The upper layer; `None` if extension headers cannot be parsed.
+    /// The upper layer; `None` if the extension headers cannot be parsed.
     pub upper: Option<Upper>,
 }
 
-/// The version of IP, with its own fields.
+/// The version of IP, with version-specific data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IpVersion {
     V4,
     V6 {
         /// The extension headers present, as `OFPIEH_*`.
         exthdr: u16,
-        /// Whether a routing header names further stops, so that the destination in the header is not the final one.
+        /// Whether a routing header names further stops, so that the destination address in the header is not the final one.
         has_stops: bool,
     },
 }
@@ -85,24 +85,24 @@ pub(crate) struct Upper {
     pub at: usize,
     /// Its end, without Ethernet padding.
     pub end: usize,
-    /// Which part of a packet it is.
+    /// The part of a packet that the frame carries.
     pub part: Part,
-    /// Its header, if OpenFlow matches on it.
+    /// The transport header, if OpenFlow matches on it.
     pub transport: Option<Transport>,
 }
 
 /// Whether IP carries a whole packet or a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All of it.
+    /// The whole packet.
     Whole,
-    /// The first fragment, or as much as was captured: the header is present, the end is not.
+    /// The first fragment, or a truncated capture: the header is present, the end is not.
     Beginning,
     /// A later fragment, which does not start with a header.
     Later,
 }
 
-/// The transport headers that OpenFlow matches; they start at the offset of [`Upper`].
+/// The transport headers that OpenFlow matches. They start at the offset in [`Upper`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,
@@ -115,16 +115,16 @@ pub(crate) enum Transport {
 /// A neighbour solicitation or advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NeighbourMessage {
-    /// The target's IPv6 address.
+    /// The offset of the target's IPv6 address.
     pub target: usize,
-    /// The Ethernet address in a solicitation's source link-layer option.
+    /// The offset of the Ethernet address in a solicitation's source link-layer option.
     pub sll: Option<usize>,
-    /// The Ethernet address in an advertisement's target link-layer option.
+    /// The offset of the Ethernet address in an advertisement's target link-layer option.
     pub tll: Option<usize>,
 }
 
 impl Layout {
-    /// Finds the headers of a frame. Any bytes will do.
+    /// Finds the headers of a frame, which may consist of arbitrary bytes.
     pub fn of(frame: &[u8]) -> Self {
         let mut layout = Self {
             has_ethernet: frame.len() >= ethernet::HEADER_LEN,
@@ -161,7 +161,7 @@ impl Layout {
         }
     }
 
-    /// Distinguishes types from the lengths of 802.3 frames, which may be followed by a SNAP header with the type.
+    /// Distinguishes EtherTypes from the lengths of 802.3 frames, where a SNAP header may follow with the type.
     fn resolve_ether_type(&mut self, frame: &[u8], type_or_length: u16, behind: &[u8]) {
         let (eth_type, payload) = ethernet::resolve_ether_type(type_or_length, behind);
         let at = frame.len() - payload.len();
@@ -250,7 +250,7 @@ impl Part {
 }
 
 impl Upper {
-    /// The header; of the two ICMPs only the one that belongs to this version of IP is one.
+    /// Finds the transport header. ICMP counts only if it belongs to this version of IP.
     fn find_transport(&self, frame: &[u8], icmp: u8) -> Option<Transport> {
         if self.part == Part::Later {
             return None;

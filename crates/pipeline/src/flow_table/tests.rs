@@ -117,7 +117,7 @@ enum AnyScope {
     Strict(Index),
 }
 
-/// Selects the entries whose cookie has any of these lower two bits set.
+/// Selects the entries whose cookie has all of these bits set, out of the lower two.
 type Which = u64;
 
 fn any_step() -> impl Strategy<Value = Step> {

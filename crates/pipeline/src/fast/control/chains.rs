@@ -1,7 +1,7 @@
-//! A hash table of candidates, in which those with equal keys are chained in the order of their ranks: one of a table's
-//! merged tuples, for the one thread that changes it.
+//! One of a table's merged tuples, for the thread that changes it: a hash table of candidates, in which candidates with
+//! equal keys are chained by rank.
 //!
-//! A chain changes by one store, of a slot or of the block before; see [`crate::fast::datapath::merged`].
+//! A chain changes by one store, to a slot or to the previous block; see [`crate::fast::datapath::merged`].
 
 use super::match_key::Key;
 use super::planned::Planned;
@@ -26,7 +26,7 @@ pub(super) struct Chains {
 /// A removed block, with its size in units, to be freed when no packet can use it.
 pub(super) type OldCandidate = (Ref, usize);
 
-/// A position in a chain, between these.
+/// A position in a chain: between these two.
 #[derive(Clone, Copy)]
 struct Place {
     before: Option<Ref>,
@@ -34,7 +34,7 @@ struct Place {
 }
 
 impl Chains {
-    /// Creates an empty one, with keys of `words` words.
+    /// Creates an empty tuple, with keys of `words` words.
     pub fn new(words: usize) -> Self {
         Self {
             table: HashTable::new(words),
@@ -42,7 +42,7 @@ impl Chains {
         }
     }
 
-    /// The array that packets should see.
+    /// Returns the array that packets should see.
     pub fn slots_ptr(&self) -> *const Slots {
         self.table.slots_ptr()
     }
@@ -57,11 +57,11 @@ impl Chains {
         self.chain(arena, key).take(count).count() == count
     }
 
-    /// Chains an entry's candidate. `mask` is the entry's whole mask, and must live as long as the candidate. Returns an
-    /// array that became too small: the new one must be shown.
+    /// Adds an entry's candidate to the chain. `mask` is the entry's whole mask, and must live as long as the candidate.
+    /// Returns an array that became too small; then the new one must be published.
     ///
     /// # Errors
-    /// If there is no memory; nothing has changed then.
+    /// If there is not enough memory; then nothing has changed.
     pub fn put(
         &mut self,
         arena: &mut Arena,
@@ -85,7 +85,7 @@ impl Chains {
     /// Replaces the candidate with a flow record; returns `None` if there is none.
     ///
     /// # Errors
-    /// If there is no memory; nothing has changed then.
+    /// If there is not enough memory; then nothing has changed.
     pub fn replace(
         &mut self,
         arena: &mut Arena,
@@ -124,7 +124,7 @@ impl Chains {
         Some((found, self.units(arena, found)))
     }
 
-    /// Frees all candidates. No packet may use them any longer.
+    /// Frees all candidates, which no packet may use any longer.
     pub fn free(self, arena: &mut Arena) {
         let heads: Vec<_> = self.table.blocks().collect();
         for head in heads {
@@ -137,13 +137,13 @@ impl Chains {
         }
     }
 
-    /// The candidates of a key.
+    /// Returns the candidates of a key, in order.
     fn chain<'a>(&'a self, arena: &'a Arena, key: &Key) -> impl Iterator<Item = Ref> + 'a {
         let first = self.table.find(arena, &key.values);
         std::iter::successors(first, move |&block| self.next(arena, block))
     }
 
-    /// Before the first candidate for which this holds.
+    /// Returns the position before the first candidate for which `ends` holds.
     fn place(&self, arena: &Arena, key: &Key, ends: impl Fn(&Candidate) -> bool) -> Place {
         let mut before = None;
         for block in self.chain(arena, key) {
@@ -156,14 +156,14 @@ impl Chains {
         Place { before, next: None }
     }
 
-    /// Returns the candidate that leads to a flow record, and its position.
+    /// Returns the candidate that refers to a flow record, and its position.
     fn find(&self, arena: &Arena, key: &Key, record: RecordPlace) -> Option<(Place, Ref)> {
         let record = record_bits(arena, record);
         let place = self.place(arena, key, |candidate| candidate.record == record);
         Some((place, place.next?))
     }
 
-    /// Links this candidate between its predecessor and successor.
+    /// Links a candidate between its predecessor and successor.
     fn link(&mut self, arena: &Arena, key: &Key, place: Place, block: Ref) {
         self.set_next(arena, block, place.next);
         match place.before {
@@ -184,12 +184,12 @@ impl Chains {
     }
 
     fn candidate<'a>(&self, arena: &'a Arena, block: Ref) -> &'a Candidate {
-        // SAFETY: the blocks of the table, and those linked from them, are candidates after `words` words. None is freed
-        // while the arena is borrowed.
+        // SAFETY: the blocks in the table, and blocks linked from them, are candidates after `words` words. None is freed while
+        // the arena is borrowed.
         unsafe { &*candidate_at(arena.base(), block, self.words) }
     }
 
-    /// Returns the size of a candidate in units of the arena.
+    /// Returns the size of a candidate, in units of the arena.
     fn units(&self, arena: &Arena, block: Ref) -> usize {
         // SAFETY: masks live as long as their candidates.
         let values = unsafe { (*self.candidate(arena, block).mask).words.len() };
@@ -197,7 +197,7 @@ impl Chains {
     }
 }
 
-/// Creates a candidate after this key, which is not shown yet.
+/// Creates a candidate after this key, and does not publish it yet.
 fn make_candidate(
     arena: &mut Arena,
     key: &Key,
@@ -210,7 +210,7 @@ fn make_candidate(
         .allocate(candidate_units(words, values.len()))
         .ok_or(Full)?;
     let record = record_bits(arena, record);
-    // SAFETY: the block is ours, long enough, aligned, and not shown yet.
+    // SAFETY: the block is ours, long enough, aligned, and not published yet.
     unsafe {
         let start = arena.pointer(block).cast::<u64>();
         start.copy_from_nonoverlapping(key.values.as_ptr(), words);

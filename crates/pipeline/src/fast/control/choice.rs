@@ -1,6 +1,6 @@
-//! The expensive part of choosing a table's template.
+//! The choice of a table's search structures, which is the expensive part of planning.
 //!
-//! A choice is made for the entries of some moment, and can be applied to later ones: it refers to entries by rank only, and
+//! A choice is made for the entries of one moment, but can be applied to later ones: it refers to entries only by rank, and
 //! unknown entries are treated like new ones. So a separate thread can make it while the table changes.
 
 use super::cut::{Cut, Split, is_everything};
@@ -12,51 +12,51 @@ use crate::classifier::Rank;
 use crate::fast::datapath::table::MAX_PARTS;
 use std::collections::{BTreeMap, HashSet};
 
-/// The way in which entries will be searched.
+/// How entries will be searched.
 #[derive(Debug)]
 pub(super) enum Choice {
-    /// One after the other.
+    /// One by one.
     Direct,
-    /// By hash tables.
+    /// With hash tables.
     Hash,
-    /// By a trie.
+    /// With a trie.
     Lpm,
-    /// By sub-tables.
+    /// With sub-tables.
     Cut(Box<CutChoice>),
-    /// By hash tables shared by entries with different sets of bits. Entries in none of these get one when they are added.
+    /// With hash tables shared by entries with different sets of bits. Entries without one get one when they are added.
     Merged(Vec<MergedTuple>),
 }
 
-/// The cut of a table, and the search in each sub-table.
+/// A table's cut, and the choice for each sub-table.
 #[derive(Debug)]
 pub(super) struct CutChoice {
     pub cut: Cut,
-    /// By the value that packets have. Others get merged tuples.
+    /// The sub-tables, by the packet's value. Other packets use merged tuples.
     pub sub_tables: BTreeMap<u128, Choice>,
     pub rest: Choice,
 }
 
-/// Entries that share a hash table.
+/// A hash table that entries share.
 #[derive(Debug)]
 pub(super) struct MergedTuple {
     pub shape: Shape,
-    /// In their order.
+    /// The ranks of its entries, in order.
     pub ranks: Vec<Rank>,
 }
 
-/// The effort to find the best search for a table.
+/// How thoroughly to look for the best search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Only a few inspections of each entry: no cut, and no sharing of hash tables.
+    /// With only a few inspections of each entry: without cuts, and without shared hash tables.
     Least,
-    /// No cut is searched.
+    /// Without cuts.
     Uncut,
-    /// All.
+    /// Without limits.
     All,
 }
 
 impl Choice {
-    /// Creates the choice for the ordered entries of a table, which are too many for direct code, and none of which matches
+    /// Makes the choice for a table's ordered entries, which are too many for direct code, and none of which matches
     /// everything.
     pub fn new(entries: &[Planned], effort: Effort) -> Self {
         if RouteTable::of_compact(entries.iter(), &[]).is_some() {
@@ -77,7 +77,7 @@ impl Choice {
         }
     }
 
-    /// Merged tuples for entries, in their order.
+    /// Returns merged tuples for ordered entries.
     pub fn merged(entries: &[&Planned]) -> Self {
         let tuples = merge(entries).into_iter().map(|tuple| MergedTuple {
             shape: tuple.shape,
@@ -96,8 +96,8 @@ impl Choice {
         }
     }
 
-    /// Returns the choice for the sub-tables of a cut of ordered entries. `before` are the earlier cuts that apply to all
-    /// their packets; with this one there are `depth`. `None` if it needs too many slots.
+    /// Makes the choice for the sub-tables of a cut of ordered entries. `before` are the earlier cuts that apply to all their
+    /// packets; with this one, there are `depth`. `None` if it needs too many slots.
     fn cut(entries: &[&Planned], before: &[Cut], cut: Cut, depth: usize) -> Option<Self> {
         let cuts = [before, &[cut]].concat();
         let split = cut.split(entries, places_max(entries.len()), |planned| planned);
@@ -114,7 +114,7 @@ impl Choice {
         })))
     }
 
-    /// Returns the choice for one of `count` sub-tables after `depth` cuts, of which `cuts` apply to all its packets.
+    /// Makes the choice for one of `count` sub-tables after `depth` cuts, of which `cuts` apply to all its packets.
     fn of_sub_table(entries: &[&Planned], cuts: &[Cut], depth: usize, count: usize) -> Self {
         let is_last = |planned: &&Planned| is_everything(&planned.entry.match_, &planned.key, cuts);
         let reached = entries.iter().position(is_last).unwrap_or(entries.len());
@@ -134,7 +134,7 @@ impl Choice {
     }
 }
 
-/// Returns the number of entries' different sets of bits.
+/// Returns the number of different sets of bits that entries match on.
 pub(super) fn count_masks<'a>(entries: impl IntoIterator<Item = &'a Planned>) -> usize {
     let masks = entries.into_iter().map(|planned| &planned.key.mask);
     masks.collect::<HashSet<_>>().len()

@@ -1,4 +1,4 @@
-//! Keeping the compiled form of a pipeline up to date with its tables.
+//! The compiler, which keeps the compiled form of a pipeline up to date with its tables.
 
 #[cfg(test)]
 mod tests;
@@ -19,19 +19,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The compiled form of all tables of a pipeline, as the one thread that changes it has it.
+/// The compiled form of all tables of a pipeline, for the thread that changes it.
 #[derive(Debug)]
 pub(crate) struct Compiler {
     pub(super) store: Store,
     pub(super) forms: Vec<TableForm>,
     config: CompileConfig,
-    /// Whether machine code was requested, and the system refused memory for it.
+    /// Whether machine code was requested, but the system refused memory for it.
     pub(super) is_code_refused: bool,
-    /// Changes in tables that were not followed yet.
+    /// Changes of tables that the compiled form has not followed yet.
     changes: Vec<(usize, Vec<Change>)>,
-    /// Whether that has removed entries with a requested notification.
+    /// Whether the changes removed entries that request a notification.
     removes: bool,
-    /// The running search for a better way to search a table.
+    /// The search in progress for a table's best structure.
     search: Option<Search>,
 }
 
@@ -39,11 +39,11 @@ pub(crate) struct Compiler {
 unsafe impl Send for Compiler {}
 
 impl Compiler {
-    /// Creates a compiler for `tables` tables, which are compiled in [`Compiler::begin`]; for the interpreter, if machine
-    /// code is requested but not permitted.
+    /// Creates a compiler for `tables` tables, which [`Compiler::begin`] compiles. If machine code is requested but not
+    /// permitted, it compiles for the interpreter.
     ///
     /// # Errors
-    /// The system's, if there is no memory.
+    /// The system's error if there is not enough memory.
     pub fn new(tables: usize, config: CompileConfig) -> io::Result<Self> {
         match Self::with(tables, config) {
             Err(error)
@@ -56,7 +56,7 @@ impl Compiler {
         }
     }
 
-    /// One for the interpreter, as machine code was refused.
+    /// Creates a compiler for the interpreter, after machine code was refused.
     fn interpreting(tables: usize, config: CompileConfig) -> io::Result<Self> {
         let config = CompileConfig {
             backend: Backend::Interpreter,
@@ -81,7 +81,7 @@ impl Compiler {
         })
     }
 
-    /// Compiles the tables, and makes them record their changes from now on.
+    /// Compiles the tables, and makes them record their changes.
     pub fn begin(&mut self, tables: &mut [FlowTable], groups: &Groups) {
         tables.iter_mut().for_each(FlowTable::keep_changes);
         self.compile(tables, groups);
@@ -97,8 +97,8 @@ impl Compiler {
         self.continue_without_code(tables, groups);
     }
 
-    /// Compiles all tables for the interpreter after memory for machine code was refused, which leaves a table to the plain
-    /// form. Readers find the new form automatically. Without memory, nothing changes.
+    /// Compiles all tables for the interpreter, after memory for machine code was refused, which leaves a table to the plain
+    /// form. Readers find the new form automatically. If there is not enough memory, nothing changes.
     fn continue_without_code(&mut self, tables: &[FlowTable], groups: &Groups) {
         if !self.store.is_code_refused() {
             return;
@@ -113,23 +113,23 @@ impl Compiler {
         replaced.replace_by(self.compiled());
     }
 
-    /// Returns the readers' shared state.
+    /// Returns the state that readers share.
     pub fn compiled(&self) -> &Arc<Compiled> {
         &self.store.compiled
     }
 
-    /// Returns the bytes of entries and search structures in use.
+    /// Returns the memory of entries and search structures in use, in bytes.
     pub fn bytes(&self) -> usize {
         let forms = self.forms.iter().map(TableForm::bytes);
         self.store.arena.used_bytes() + forms.sum::<usize>()
     }
 
-    /// Returns the bytes of machine code, in whole pages.
+    /// Returns the size of machine code in bytes, in whole pages.
     pub fn code_bytes(&self) -> usize {
         self.store.code_bytes()
     }
 
-    /// Collects the changes of some of these tables, to follow them later.
+    /// Collects the changes of these tables, to follow them later.
     pub fn take_changes(
         &mut self,
         tables: &mut [FlowTable],
@@ -145,7 +145,7 @@ impl Compiler {
         self.removes |= !removed.is_empty();
     }
 
-    /// Follows the taken changes. Afterwards no packet is on its way to a removed entry, and counters of removed entries are
+    /// Follows the collected changes. Afterwards no packet can use a removed entry, and the counters of removed entries are
     /// final.
     pub fn follow(&mut self, tables: &[FlowTable], groups: &Groups) {
         if !self.store.carries_state && self.changes.iter().any(|(_, changes)| carry_state(changes))
@@ -162,8 +162,8 @@ impl Compiler {
         self.continue_without_code(tables, groups);
     }
 
-    /// Follows the changes by which packets bring action sets or queues to tables for the first time: all tables are built
-    /// again, the last first, so that no packet brings any before the tables behind expect it.
+    /// Follows the changes by which packets bring action sets or queues to tables for the first time. All tables are rebuilt,
+    /// the last one first, so that no packet brings any before later tables expect it.
     fn follow_with_state(&mut self, tables: &[FlowTable]) {
         self.store.carries_state = true;
         let mut changes: Vec<_> = tables.iter().map(|_| Vec::new()).collect();
@@ -181,28 +181,28 @@ impl Compiler {
         meter_ids.for_each(|meter_id| self.store.meters.note(meter_id));
     }
 
-    /// Updates the meters of flow records; until then, packets of new meters are left to the plain form.
+    /// Updates the meters of flow records. Until then, packets for new meters are left to the plain form.
     pub fn follow_meters(&mut self, meters: &Meters) {
         self.store.refresh_meters(meters);
     }
 
-    /// Notes that a group was added, modified or deleted; without a number, that all were deleted.
+    /// Notes that a group was added, modified or deleted; `None` means that all were deleted.
     pub fn note_group(&mut self, group_id: Option<u32>, groups: &Groups) {
         self.store.groups.note(group_id, groups);
     }
 
-    /// Updates the groups of flow records; until then, packets of new groups are left to the plain form.
+    /// Updates the groups of flow records. Until then, packets for new groups are left to the plain form.
     pub fn follow_groups(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
         self.store.refresh_groups(groups, is_live);
     }
 
-    /// Updates the liveness of the buckets of groups for packets.
+    /// Updates the liveness of groups' buckets.
     pub fn follow_liveness(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
         self.store.groups.refresh_liveness(groups, is_live);
     }
 
-    /// Improves the search of one table that has not changed for some time, if there is one; only one per call, as this
-    /// takes long.
+    /// Improves the search of one table that has not changed for some time, if there is one. It is only one per call, since
+    /// this needs much time.
     pub fn settle(&mut self, tables: &[FlowTable], groups: &Groups, now: Duration) {
         self.look_for_better(tables, now);
         self.continue_without_code(tables, groups);
@@ -223,7 +223,7 @@ impl Compiler {
         }
     }
 
-    /// Continues a search, and applies its result.
+    /// Continues a search for a table's best structure, and applies its result.
     fn go_on(&mut self, search: Search, tables: &[FlowTable]) {
         let (index, since) = (search.index, search.since);
         let (form, table) = (&mut self.forms[index], &tables[index]);
@@ -234,7 +234,7 @@ impl Compiler {
         }
     }
 
-    /// Leaves all packets to the plain form; entries, groups and tables keep what they have counted.
+    /// Leaves all packets to the plain form, and returns the counts to entries, groups and tables.
     pub fn end(mut self, tables: &[FlowTable], groups: &Groups) {
         for (form, table) in self.forms.iter_mut().zip(tables) {
             form.clear(&mut self.store, table);
@@ -254,7 +254,7 @@ impl Compiler {
     }
 }
 
-/// Returns `true` if some of these changes adds an entry with an action set or a queue for the next table.
+/// Returns `true` if a change adds an entry with an action set or a queue for the next table.
 fn carry_state(changes: &[Change]) -> bool {
     changes.iter().any(|change| match change {
         Change::Added(_, entry) | Change::Replaced { new: entry, .. } => {

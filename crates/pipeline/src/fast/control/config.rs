@@ -1,4 +1,4 @@
-//! Settings for compiling a pipeline.
+//! Settings of the compiled form.
 
 use crate::fast::datapath::backend::Backend;
 
@@ -9,19 +9,19 @@ pub struct CompileConfig {
     pub backend: Backend,
     /// Whether several threads process packets concurrently: each then has its own counters.
     pub is_shared: bool,
-    /// The maximum bytes of entries and search structures, at most 16 GiB. Tables that do not fit are left to the plain
-    /// form.
+    /// The maximum size of entries and search structures in bytes, at most 16 GiB. Tables that do not fit are left to the
+    /// plain form.
     pub max_bytes: usize,
-    /// Whether tables are cut into sub-tables if that is faster; otherwise each is searched as a whole.
+    /// Whether to cut tables into sub-tables if that is faster; otherwise each is searched as a whole.
     pub decomposes: bool,
-    /// Whether a separate thread finds a better search for a changed table of more than 64 entries, while the table may
-    /// change further. The result is applied by a later [`Pipeline::settle`](crate::Pipeline::settle); otherwise, one call
-    /// of that does everything.
+    /// Whether a separate thread looks for a better search of a changed table of more than 64 entries, while the table may
+    /// change further. A later [`Pipeline::settle`](crate::Pipeline::settle) applies the result. Otherwise, one call of it
+    /// does everything.
     pub plans_beside: bool,
 }
 
 impl Default for CompileConfig {
-    /// The fastest for one thread; 4 GiB at most.
+    /// Returns the fastest settings for one thread, with at most 4 GiB.
     fn default() -> Self {
         Self {
             backend: Backend::default(),

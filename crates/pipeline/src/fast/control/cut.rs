@@ -1,4 +1,4 @@
-//! Cuts of a table into sub-tables, and the sub-tables of an entry.
+//! Cuts of a table into sub-tables, and an entry's sub-tables.
 
 use super::match_key::Key;
 use super::planned::Planned;
@@ -7,29 +7,29 @@ use crate::fast::datapath::kinds::Kinds;
 use std::collections::BTreeMap;
 use urtica_wire::OxmField;
 
-/// A cut of a table: by the value of a field under a mask.
+/// A cut of a table by the value of a field under a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub field: OxmField,
     pub mask: u128,
-    /// The headers of packets that have the field.
+    /// The headers that a packet with the field has.
     pub require: Kinds,
 }
 
-/// Entries by the sub-tables that they belong to, in their order.
+/// Ordered entries, split into sub-tables.
 #[derive(Debug)]
 pub(super) struct Split<T> {
-    /// By value: the number of entries only in this sub-table, and all its entries.
+    /// For each value, the number of entries that are only in this sub-table, and all its entries.
     pub of_value: BTreeMap<u128, (usize, Vec<T>)>,
     pub rest: Vec<T>,
 }
 
-/// The side of a cut on which an entry belongs.
+/// The sub-tables of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Into the sub-table of this value.
+    /// The sub-table of this value.
     One(u128),
-    /// In the rest, and in all sub-tables with this value under this mask.
+    /// The rest, and all sub-tables with this value under this mask.
     Several { value: u128, mask: u128 },
 }
 
@@ -44,7 +44,7 @@ impl Cut {
         })
     }
 
-    /// Returns the key of packets in the sub-table of this value. Each value has a key, since 0 has one: see [`Cut::new`].
+    /// Returns the key of packets in the sub-table of this value. Every value has a key, since 0 has one: see [`Cut::new`].
     pub fn key(&self, value: u128) -> Option<Key> {
         Key::of_field(self.field, value, self.mask)
     }
@@ -61,7 +61,7 @@ impl Cut {
         }
     }
 
-    /// Returns the sub-tables of ordered entries; `None` if they would need more than the maximum of slots.
+    /// Returns the sub-tables of ordered entries; `None` if they would need more than the maximum number of slots.
     pub fn split<T: Copy>(
         &self,
         entries: &[T],
@@ -91,14 +91,14 @@ impl Cut {
         Some(Split { of_value, rest })
     }
 
-    /// Returns `true` if each packet of a sub-table matches its entries in this field.
+    /// Returns `true` if every packet of a sub-table has the value that its entries require in this field.
     pub fn implies(&self, field: OxmField, mask: u128) -> bool {
         self.field == field && mask & !self.mask == 0
     }
 }
 
 impl Side {
-    /// Returns `true` if an entry of this side belongs into the sub-table of a value.
+    /// Returns `true` if it includes the sub-table of a value.
     pub fn is_in(self, sub_table: u128) -> bool {
         match self {
             Self::One(value) => value == sub_table,
@@ -107,7 +107,7 @@ impl Side {
     }
 }
 
-/// Returns `true` if all packets of a sub-table match.
+/// Returns `true` if an entry matches all packets of a sub-table.
 pub(super) fn is_everything(match_: &EntryMatch, key: &Key, cuts: &[Cut]) -> bool {
     let have = cuts
         .iter()

@@ -1,18 +1,18 @@
-//! Cutting a table into sub-tables with faster searches than the whole (ESWITCH, SIGCOMM 2016, slide 12: flow table
+//! Cutting a table into sub-tables that can be searched faster than the whole (ESWITCH, SIGCOMM 2016, slide 12: flow table
 //! decomposition).
 //!
-//! **What.** [`Cut::best`] returns the best cut of a table, if any: by the value of one field under one mask. Each value in
-//! an entry has a sub-table; the *rest* is for all other packets. [`Cut::side`] returns the sub-tables of an entry, and
-//! [`Way::of`] the search in a sub-table.
+//! **What.** [`Cut::best`] returns the best cut of a table, if any: by the value of one field under one mask. Each value that
+//! an entry has gets a sub-table; all other packets use the *rest*. [`Cut::side`] returns an entry's sub-tables, and
+//! [`Way::of`] the search of a sub-table.
 //!
-//! **How.** Finding the best cuts is NP-hard, so this is greedy. The most common masks of each field are tried, and the
-//! average cost of a search is estimated with one packet for each entry of each sub-table. The cheapest cut is used if it
-//! costs at most three quarters of the uncut table. Sub-tables are cut again likewise, once.
+//! **How.** Finding the best cuts is NP-hard, so the algorithm is greedy. It tries the most common masks of each field, and
+//! estimates the average cost of a search with one packet for each entry of each sub-table. The cheapest cut is used if it
+//! costs at most three quarters of the uncut table. Sub-tables may be cut once more in the same way.
 //!
-//! An entry with fewer bits of the field than the cut is in every sub-table in which it may match, and in the rest. It is
-//! not copied: sub-tables find the entry's only flow record. There are at most twice as many slots as entries.
+//! An entry with fewer bits of the field than the cut is in every sub-table in which it may match, and in the rest. It is not
+//! copied: all sub-tables refer to its only flow record. The number of slots is at most twice the number of entries.
 //!
-//! **Cost.** An inspection of each entry for each of [`CANDIDATES_MAX`] cuts, some 100 ns each.
+//! **Cost.** Each entry is inspected for each of [`CANDIDATES_MAX`] cuts, in about 100 ns each.
 
 use super::cut::{Cut, Side, is_everything};
 use super::planned::Planned;
@@ -26,7 +26,7 @@ use urtica_wire::OxmField;
 /// The maximum number of entries for direct code: a hash costs as much as some comparisons.
 pub(super) const DIRECT_MAX: usize = 6;
 
-/// The minimum number of different sets of bits for a cut: with fewer, a probe of each costs less.
+/// The minimum number of different sets of bits for a cut: with fewer, it is cheaper to probe each.
 pub(super) const PARTS_MIN: usize = 3;
 
 /// The maximum number of sub-tables of a cut.
@@ -35,45 +35,44 @@ pub(super) const SUB_TABLES_MAX: usize = 1024;
 /// The maximum number of nested cuts, counted from the whole table.
 const DEPTH_MAX: usize = 2;
 
-/// The maximum number of sub-tables with direct code: each is a page of code, and a jump to predict.
+/// The maximum number of sub-tables with direct code: each needs a page of code, and a jump that must be predicted.
 const DIRECT_SUB_TABLES: usize = 32;
 
-/// A sub-table of fewer routes is no trie: its root would be mostly empty.
+/// The minimum number of routes in a sub-table for a trie, whose root would otherwise be mostly empty.
 const ROUTES_MIN: usize = 32;
 
-/// The number of slots in sub-tables that is always allowed, even if it is more than two per entry.
+/// The number of slots in sub-tables that is always allowed, even beyond two per entry.
 const PLACES_MIN: usize = 256;
 
 /// The maximum number of cuts to try, and of masks of one field.
 const CANDIDATES_MAX: usize = 6;
 const MASKS_MAX: usize = 2;
 
-/// Costs of a search, in tenths of a probe of a hash table. Measured by `cargo bench --bench decomposition`, where a probe
-/// takes 7 cycles.
+/// The costs of a search, in tenths of a probe of a hash table. Measured by `cargo bench --bench decomposition`, where a
+/// probe needs 7 cycles.
 mod costs {
     /// A probe.
     pub const PROBE: u64 = 10;
-    /// A part that requires headers that the packet does not have.
+    /// Skipping a part, because the packet does not have its headers.
     pub const SKIP: u64 = 2;
-    /// A trie.
+    /// A search in a trie.
     pub const TRIE: u64 = 30;
-    /// One comparison of direct code.
+    /// A comparison in direct code.
     pub const COMPARE: u64 = 2;
-    /// A jump that the processor does not foresee: to the actions of one part or another, to one sub-table's code or
-    /// another's.
+    /// A mispredicted jump: to the actions of one part or another, or to the code of one sub-table or another.
     pub const SURPRISE: u64 = 25;
-    /// A merged tuple: a probe with its preparation.
+    /// A probe of a merged tuple, with its preparation.
     pub const TUPLE: u64 = 20;
-    /// The entry into merged tuples, and the comparison of some candidates.
+    /// Calling the search of merged tuples, and comparing some candidates.
     pub const MERGED: u64 = 60;
-    /// The way to a sub-table; plus a misprediction if its code differs from the previous one's.
+    /// Finding a sub-table. A misprediction is added if its code differs from that of the previous packet's sub-table.
     pub const LEAD: u64 = 25;
 }
 
-/// The maximum share of the cost after a worthwhile cut: three quarters.
+/// A cut is worthwhile if the cost is at most this share of the uncut table's: three quarters.
 const PAYS: (u64, u64) = (3, 4);
 
-/// The way in which a sub-table is searched.
+/// How a sub-table is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
     Direct,
@@ -89,7 +88,7 @@ pub(super) fn places_max(entries: usize) -> usize {
 
 impl Cut {
     /// Returns the best cut for these ordered entries, none of which matches everything. `before` are the earlier cuts that
-    /// apply to all their packets, of `depth` in total. `None` if no cut is worthwhile.
+    /// apply to all their packets, of `depth` cuts in total. `None` if no cut is worthwhile.
     pub fn best(entries: &[&Planned], before: &[Self], depth: usize) -> Option<Self> {
         if depth == DEPTH_MAX {
             return None;
@@ -111,8 +110,8 @@ impl Cut {
         cost.pays(uncut).then_some(cut)
     }
 
-    /// Returns the average cost of a search in the whole table and after the cut, in tenths of a probe of a hash table, for
-    /// these ordered entries, none of which matches everything. `None` if the cut would no longer be made.
+    /// Returns the average costs of a search in the whole table and after the cut, in tenths of a probe of a hash table, for
+    /// these ordered entries, none of which matches everything. `None` if the cut would not be made now.
     pub fn costs(&self, entries: &[&Planned]) -> Option<(u64, u64)> {
         let subject = Subject::new(entries);
         let whole: Vec<_> = (0..entries.len()).collect();
@@ -123,7 +122,7 @@ impl Cut {
 }
 
 impl Way {
-    /// Returns the way for the entries of a sub-table, in their order; `may_be_direct` is as in [`Way::may_be_direct`].
+    /// Returns how to search the ordered entries of a sub-table; `may_be_direct` is as in [`Way::may_be_direct`].
     pub fn of(entries: &[&Planned], cuts: &[Cut], may_be_direct: bool) -> Self {
         let subject = Subject::new(entries);
         let all: Vec<_> = (0..entries.len()).collect();
@@ -139,12 +138,12 @@ impl Way {
 /// Entries, grouped by their sets of bits.
 struct Subject<'a> {
     entries: &'a [&'a Planned],
-    /// The number of each entry's key mask.
+    /// The index of each entry's key mask.
     mask_of: Vec<usize>,
     masks: Vec<&'a KeyMask>,
 }
 
-/// Entries of one key mask within a sub-table.
+/// The entries with one key mask within a sub-table.
 struct Tuple {
     mask: usize,
     entries: u64,
@@ -152,15 +151,15 @@ struct Tuple {
     lowest: u16,
 }
 
-/// The search in a sub-table, and its cost.
+/// How a sub-table is searched, and the cost.
 struct Search {
     way: Way,
-    /// Equal for sub-tables with the same code: for hash tables the key masks, for direct code the entries.
+    /// Identifies the code, which sub-tables with equal values share: the key masks for hash tables, the entries for direct code.
     code: Vec<usize>,
     cost: Cost,
 }
 
-/// The cost of a search, as the sum over a number of slots.
+/// The cost of searches, as a sum over a number of slots.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     sum: u64,
@@ -184,7 +183,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Returns the most common fields and masks of entries.
+    /// Returns the most common fields and masks of the entries.
     fn candidates(&self) -> Vec<Cut> {
         let mut fields: BTreeMap<OxmField, BTreeMap<u128, usize>> = BTreeMap::new();
         let matches = self.entries.iter().map(|planned| &planned.entry.match_);
@@ -193,7 +192,7 @@ impl<'a> Subject<'a> {
         }
         let mut cuts = Vec::new();
         for (field, masks) in fields {
-            // An entry with a longer mask belongs to one sub-table as well.
+            // An entry with a longer mask also belongs to only one sub-table.
             let within = |mask: u128| {
                 let longer = masks.iter().filter(move |(other, _)| mask & !**other == 0);
                 longer.map(|(_, count)| count).sum::<usize>()
@@ -224,7 +223,7 @@ impl<'a> Subject<'a> {
         Some(cost.plus(costs::LEAD).surprised(codes.into_values()))
     }
 
-    /// The entries of each sub-table, and of the rest.
+    /// Returns the entries of each sub-table, and of the rest.
     fn split(&self, cut: Cut) -> Option<(Vec<Vec<usize>>, Vec<usize>)> {
         let mut sub_tables: BTreeMap<u128, Vec<usize>> = BTreeMap::new();
         let mut several = Vec::new();
@@ -258,7 +257,7 @@ impl<'a> Subject<'a> {
         Some((sub_tables, rest.collect()))
     }
 
-    /// Returns the way in which some of the entries are searched, in their order, if they are a sub-table.
+    /// Returns how these ordered entries are searched as a sub-table.
     fn search(&self, sub_table: &[usize], cuts: &[Cut], may_be_direct: bool) -> Search {
         let everything = |index: &usize| {
             let planned = self.entries[*index];
@@ -310,7 +309,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Returns the cost of a tuple space search for all entries: up to the part after which none can have a better entry.
+    /// Returns the cost of a tuple space search for all entries. A search ends at the part after which no entry can be better.
     fn probes(&self, tuples: &[Tuple]) -> u64 {
         use costs::*;
         let places: u64 = tuples.iter().map(|tuple| tuple.entries).sum();
@@ -335,7 +334,7 @@ impl<'a> Subject<'a> {
         (0..tuples.len()).map(cost).sum::<u64>() + surprise * places
     }
 
-    /// The entries of a sub-table by key mask, in the order in which they are searched.
+    /// Returns the entries of a sub-table by key mask, in the order of the search.
     fn tuples(&self, sub_table: &[usize]) -> Vec<Tuple> {
         let mut tuples: BTreeMap<usize, Tuple> = BTreeMap::new();
         for &index in sub_table {
@@ -355,7 +354,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns the approximate number of merged tuples, as in the rule sets of ClassBench.
+/// Estimates the number of merged tuples, from the rule sets of ClassBench.
 fn merged_tuples(tuples: usize) -> u64 {
     8 + tuples.isqrt() as u64
 }
@@ -368,7 +367,7 @@ impl Cost {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     fn and(self, other: Self) -> Self {
         Self {
             sum: self.sum + other.sum,
@@ -376,7 +375,7 @@ impl Cost {
         }
     }
 
-    /// Adds the cost `more` for each position.
+    /// Adds the cost `more` for each slot.
     fn plus(self, more: u64) -> Self {
         Self {
             sum: self.sum + more * self.places,
@@ -384,7 +383,7 @@ impl Cost {
         }
     }
 
-    /// Adds a mispredicted jump if consecutive packets are searched by different code; `codes` are the slots of each code.
+    /// Adds mispredicted jumps for consecutive packets with different code; `codes` are the numbers of slots of each code.
     fn surprised(self, codes: impl Iterator<Item = u64>) -> Self {
         let squares: u64 = codes.map(|places| places * places).sum();
         let unforeseen = self.places - (squares / self.places.max(1)).min(self.places);
@@ -394,13 +393,13 @@ impl Cost {
         }
     }
 
-    /// Returns `true` if a search costs less.
+    /// Returns `true` if this cost is lower.
     fn is_below(self, other: Self) -> bool {
         let [one, other] = self.compared(other);
         one < other
     }
 
-    /// Returns whether the cost is sufficiently lower to be worth a cut.
+    /// Returns whether this cost is sufficiently lower to justify a cut.
     fn pays(self, uncut: Self) -> bool {
         let [cut, uncut] = self.compared(uncut);
         cut * u128::from(PAYS.1) <= uncut * u128::from(PAYS.0)
@@ -410,7 +409,7 @@ impl Cost {
         self.sum / self.places.max(1)
     }
 
-    /// Returns both averages, scaled by the same factor.
+    /// Returns both averages, scaled by one factor.
     fn compared(self, other: Self) -> [u128; 2] {
         let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
         [times(self.sum, other.places), times(other.sum, self.places)]
@@ -425,7 +424,7 @@ mod tests {
     use std::time::Duration;
     use urtica_wire::{FlowMod, FlowModCommand};
 
-    /// Entries from `ovs-ofctl`'s text, in their order.
+    /// Creates ordered entries from `ovs-ofctl`'s text.
     fn entries(lines: &[String]) -> Vec<Planned> {
         let mut pipeline = Pipeline::new(PipelineConfig::default());
         for line in lines {
@@ -442,14 +441,14 @@ mod tests {
         planned.collect()
     }
 
-    /// Returns the cut of entries.
+    /// Returns the best cut of entries.
     fn best(lines: &[String]) -> Option<(OxmField, u128)> {
         let planned = entries(lines);
         let cut = Cut::best(&planned.iter().collect::<Vec<_>>(), &[], 0)?;
         Some((cut.field, cut.mask))
     }
 
-    /// Sources of eight lengths for each port, others for each.
+    /// Sources of eight lengths for each port, different for each.
     fn lists_of_ports(ports: u32) -> Vec<String> {
         let entry = |number: u32| {
             let (port, len) = (number / 8, 1 + (number + number / 8 * 5) % 31);
@@ -463,7 +462,7 @@ mod tests {
         let mut lines = lists_of_ports(6);
         assert_eq!(best(&lines), Some((OxmField::InPort, 0xffff_ffff)));
         assert_eq!(best(&lines[..8]), None, "one port alone");
-        // Entries in every sub-table do not justify more than two slots per entry.
+        // Entries that are in every sub-table do not justify more than two slots per entry.
         let all =
             (0..200).map(|number| format!("priority=9,arp,arp_tpa=10.0.0.{number},actions=drop"));
         lines.extend(all);

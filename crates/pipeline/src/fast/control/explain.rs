@@ -1,7 +1,7 @@
-//! Human-readable listings of a compiled pipeline: each table's template and the reason for it, its fields, its actions, and
-//! the machine code.
+//! Human-readable descriptions of a compiled pipeline: each table's template and the reason for it, its fields, its actions,
+//! and the machine code.
 //!
-//! The text only depends on the entries: it has no addresses and no seeds. Fields and actions have the names of `ovs-ofctl`.
+//! The text depends only on the entries: it contains no addresses and no seeds. Fields and actions have `ovs-ofctl`'s names.
 
 mod brief;
 mod plain_way;
@@ -25,13 +25,12 @@ use std::collections::HashSet;
 use std::fmt;
 pub use sub_tables::{ExplainedCut, ExplainedSubTables};
 
-/// The result of compiling a pipeline: see [`Pipeline::explain`](crate::Pipeline::explain). `Display` writes all of it.
+/// A description of the compiled form: see [`Pipeline::explain`](crate::Pipeline::explain). `Display` writes all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The depth to which frames are parsed before the first table, in words.
     pub parsed_to: &'static str,
-    /// Whether machine code was requested and the system refused memory for it, so that the interpreter executes the
-    /// tables.
+    /// Whether machine code was requested but the system refused memory for it, so that the interpreter executes the tables.
     pub is_code_refused: bool,
     /// The tables that have entries.
     pub tables: Vec<ExplainedTable>,
@@ -40,77 +39,77 @@ pub struct Explanation {
 /// The compiled form of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedTable {
-    /// The table, as the controller knows it.
+    /// The number of the table.
     pub table_id: u8,
-    /// The way in which it is searched.
+    /// How it is searched.
     pub template: TemplateKind,
-    /// The reason for this way instead of a better one: a sentence.
+    /// The reason why no better template is used, as a sentence.
     pub why: String,
-    /// The parsing depth for matches here, in words.
+    /// The parsing depth that its matches need, in words.
     pub match_depth: &'static str,
-    /// The parsing depth for the actions.
+    /// The parsing depth that its actions need, in words.
     pub actions_depth: &'static str,
-    /// The entries by their sets of bits, in the order of the search; for a cut table only the one that matches everything,
+    /// The entries by their sets of bits, in the order of the search; for a cut table, only the entry that matches everything,
     /// if any.
     pub parts: Vec<ExplainedPart>,
     /// The cut of the table, if any.
     pub cut: Option<ExplainedCut>,
-    /// The number of entries that no packet reaches, since one before them matches everything.
+    /// The number of entries that no packet reaches, because an entry before them matches everything.
     pub hidden_entries: usize,
-    /// The entries by their actions, in the order of the first of each.
+    /// The entries by their actions, ordered by the first entry of each.
     pub actions: Vec<ExplainedActions>,
-    /// The machine code that searches the table, if it was requested and exists.
+    /// The machine code that searches the table, if requested and available.
     pub code: Option<String>,
 }
 
-/// Entries with one set of bits.
+/// The entries with one set of bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedPart {
     /// Fields and masks, as in `ip,nw_src/24`.
     pub looks_at: String,
     /// The number of entries.
     pub entries: usize,
-    /// The lowest and the highest priority of these.
+    /// Their lowest and highest priority.
     pub priorities: (u16, u16),
-    /// The bytes of the entries, and of their search structures, unless they are code.
+    /// The size of the entries and their search structures in bytes, except for code.
     pub bytes: usize,
     /// Whether memory is prefetched while other frames are processed.
     pub is_fetched_ahead: bool,
-    /// Whether an entry found here is final, without a search in later parts.
+    /// Whether an entry found here is final, so that later parts are not searched.
     pub is_final: bool,
 }
 
-/// Entries with equal actions and different parameters.
+/// Entries with equal actions, apart from parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedActions {
-    /// The steps, as in `set_field:*->eth_dst,dec_ttl,output:*`; a `*` is each entry's own.
+    /// The steps, as in `set_field:*->eth_dst,dec_ttl,output:*`; a `*` is a value that differs between entries.
     pub steps: String,
-    /// The headers of every frame at these steps, as in `ip,tcp`; empty if irrelevant.
+    /// The headers that every frame has at these steps, as in `ip,tcp`; empty if irrelevant.
     pub headers: String,
     /// The number of entries.
     pub entries: usize,
-    /// Its machine code, if it was requested and exists. That of direct code is within the table's.
+    /// The machine code, if requested and available. Direct code is in the table's.
     pub code: Option<String>,
 }
 
-/// The way in which a table is searched (ESWITCH, SIGCOMM 2016, section 3.1: table templates).
+/// How a table is searched (ESWITCH, SIGCOMM 2016, section 3.1: table templates).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum TemplateKind {
-    /// Entry after entry, each compared with constants.
+    /// Entry by entry, each compared with constants.
     DirectCode,
-    /// By one hash table.
+    /// With one hash table.
     CompoundHash,
-    /// By a trie of prefixes.
+    /// With a trie of prefixes.
     LongestPrefixMatch,
-    /// Several hash tables, one for each set of bits.
+    /// With several hash tables, one for each set of bits.
     TupleSpace,
-    /// Hash tables shared by entries with different sets of bits, for any number of sets.
+    /// With hash tables that entries with different sets of bits share, for any number of sets.
     MergedTupleSpace,
-    /// By a hash table that leads to a sub-table for each value of a field, each of which is searched in its own
-    /// way.
+    /// With a hash table that leads to a sub-table for each value of a field. Each sub-table is searched with its own
+    /// template.
     Decomposition,
-    /// Not in the compiled form.
+    /// Not searched in the compiled form.
     PlainForm,
 }
 
@@ -143,7 +142,7 @@ impl TemplateKind {
 }
 
 impl Compiler {
-    /// Describes each of these tables that has entries, with the machine code if `with_code`.
+    /// Describes each of these tables that has entries, with its machine code if `with_code`.
     pub fn explain(&self, tables: &[FlowTable], with_code: bool) -> Explanation {
         let tables = (0_u8..).zip(tables);
         let used = tables.filter(|(_, table)| table.entries().len() > 0);
@@ -156,7 +155,7 @@ impl Compiler {
         }
     }
 
-    /// Returns the template of a table; `None` if there is no such table.
+    /// Returns the template of a table; `None` if the table does not exist.
     pub fn template(&self, table_id: u8) -> Option<TemplateKind> {
         let template = self.forms.get(usize::from(table_id))?.template();
         Some(template.map_or(TemplateKind::PlainForm, TemplateKind::of))
@@ -177,7 +176,7 @@ impl<'a> Row<'a> {
         Some(Self { entry, key, bound })
     }
 
-    /// Bytes of its block, behind as many words of a key.
+    /// Returns the size of its block in bytes, after a key of this number of words.
     fn bytes(&self, words: usize) -> usize {
         block_units(words, self.bound.params.len()) * crate::fast::memory::arena::UNIT_BYTES
     }
@@ -225,7 +224,7 @@ fn explain_table(
     explained
 }
 
-/// A table that is left to the plain form, for this reason.
+/// Describes a table that is left to the plain form for this reason.
 fn explain_plain(table_id: u8, table: &FlowTable, reason: &'static str) -> ExplainedTable {
     ExplainedTable {
         table_id,
@@ -245,7 +244,7 @@ fn deepest(depths: impl Iterator<Item = Depth>) -> &'static str {
     words::depth(depths.max().unwrap_or_default())
 }
 
-/// Returns the entries that packets may reach, if they can be compiled.
+/// Returns the entries that packets may reach, if they can all be compiled.
 fn reachable(table: &FlowTable, brings_state: bool) -> Vec<Row<'_>> {
     let mut rows = Vec::with_capacity(table.entries().len());
     for row in table
@@ -261,7 +260,7 @@ fn reachable(table: &FlowTable, brings_state: bool) -> Vec<Row<'_>> {
     rows
 }
 
-/// Returns the reason why a table is searched like this.
+/// Returns the reason for a table's template.
 fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -> String {
     let count = words::entries(rows.len());
     let too_many = if rows.len() > DIRECT_MAX {
@@ -312,7 +311,7 @@ fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -
     }
 }
 
-/// Returns the number of entries' different sets of bits, except for the entry that matches everything.
+/// Returns the number of different sets of bits, without that of the entry that matches everything.
 fn masks_len(rows: &[Row]) -> usize {
     let rows = rows.iter().filter(|row| !row.is_everything());
     let masks: HashSet<&KeyMask> = rows.map(|row| &row.key.mask).collect();
@@ -346,7 +345,7 @@ fn why_plain(reason: &'static str, table: &FlowTable) -> String {
     }
 }
 
-/// Returns the entries by their sets of bits; `bytes` are those of each part's search structure.
+/// Returns the entries by their sets of bits; `bytes` are the sizes of each part's search structure.
 fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
     match template {
         Template::Direct(_) => direct_parts(rows),
@@ -358,7 +357,7 @@ fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPar
     }
 }
 
-/// Returns consecutive entries with one key mask, whose headers and first word are compared once.
+/// Returns the groups of consecutive entries with one key mask. Headers and first word are compared once for each group.
 fn direct_parts(rows: &[Row]) -> Vec<ExplainedPart> {
     let groups = rows.chunk_by(|one, other| one.key.mask == other.key.mask);
     groups
@@ -401,13 +400,13 @@ fn merged_parts(bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
         .collect()
 }
 
-/// Returns the entry that matches everything, which is used if no other is found.
+/// Returns the entry that matches everything, which is used if no other entry is found.
 fn default_part(rows: &[Row]) -> Option<ExplainedPart> {
     let last = rows.last().filter(|row| row.is_everything())?;
     Some(part(&[last], 0))
 }
 
-/// Returns the part of these entries, whose flow records follow `words` words.
+/// Returns these entries as a part, in which `words` words precede each flow record.
 fn part(members: &[&Row], words: usize) -> ExplainedPart {
     let mut texts: Vec<String> = Vec::new();
     for text in members.iter().map(|row| words::looks_at(&row.entry.match_)) {
@@ -466,7 +465,7 @@ impl Alike<'_> {
     }
 }
 
-/// Returns the entries' action programs, in the order of the first of each.
+/// Returns the action programs of the entries, ordered by the first entry of each.
 fn programs<'r>(rows: &'r [Row]) -> Vec<Alike<'r>> {
     let mut programs: Vec<Alike> = Vec::new();
     for program in rows.iter().map(|row| &row.bound.program) {

@@ -1,16 +1,16 @@
-//! One table's compiled form, for the thread that changes it.
+//! The compiled form of one table, for the thread that changes it.
 //!
-//! Most changes are made in place, by one store. If the table must be searched in another way, a new form is built and then
-//! shown instead of the old one: packets see either the old or the new table.
+//! Most changes are made in place, by one store. If the table needs another structure, a new form is built and then
+//! published in place of the old one: packets see either the old or the new table.
 //!
-//! Finding a better cut inspects all of the table's entries. So this needs half as many changes as there are entries since
-//! the last time, and twice as many after a vain attempt, unless the table has doubled. A table that cannot keep its
-//! sub-tables until then is searched as a whole. After the last change ([`QUIET`]), everything is inspected once more, so a
-//! table's final form does not depend on the order of its entries.
+//! Looking for a better cut inspects all entries. So it needs half as many changes as there are entries since the last time,
+//! and twice as many after an attempt in vain, unless the table has doubled. A table that cannot keep its sub-tables until
+//! then is searched as a whole. After the last change ([`QUIET`]), everything is inspected once more, so a table's final
+//! form does not depend on the order of its changes.
 //!
-//! A table of more than [`PLANNED_AT_ONCE`] entries is inspected only when time passes, and rests after that: no change
-//! waits for it, and a large change in steps does not trigger it repeatedly. With a separate thread ([`Search`]), this
-//! applies to all but the smallest tables, and only the result is applied here.
+//! A table of more than [`PLANNED_AT_ONCE`] entries is inspected only when time passes, and not again for some time: no
+//! change waits for it, and a large change in steps does not trigger it repeatedly. With a separate thread ([`Search`]), this
+//! applies to all but the smallest tables, and the changing thread only applies the result.
 
 mod build;
 mod merged;
@@ -46,27 +46,27 @@ use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 pub(super) use sub_tables::{SubTable, SubTables};
 
-/// The maximum bytes of a table that is searched without pauses: it fits into the processor's caches.
+/// The maximum size of a table that is searched without pauses, in bytes: it fits into the processor's caches.
 const NEAR_BYTES: usize = 384 << 10;
 
-/// The maximum number of changes at once that are made one by one; with more, unless they are less than one in
-/// [`BULK_SHARE`] of the entries, the table is built again, and changes as a whole.
+/// The maximum number of simultaneous changes that are made one by one. If there are more, and they are at least one in
+/// [`BULK_SHARE`] of the entries, the table is rebuilt, and changes as a whole.
 const BULK: usize = 64;
 const BULK_SHARE: usize = 4;
 
-/// A table that has grown to more entries than these is not cut before its changes end: code is made for each sub-table.
+/// A table that has grown beyond this number of entries is not cut before its changes end, since each sub-table needs code.
 const CUT_WHILE_GROWING: usize = 128;
 
-/// The maximum number of entries that are inspected because of a change: this takes some milliseconds.
+/// The maximum number of entries that are inspected during a change, in a few milliseconds.
 const PLANNED_AT_ONCE: usize = 1024;
 
-/// Like [`PLANNED_AT_ONCE`], with a separate thread.
+/// Like [`PLANNED_AT_ONCE`], if there is a separate thread.
 const PLANNED_AT_ONCE_BESIDE_THREAD: usize = 64;
 
-/// The time without changes before a table is inspected again.
+/// The time without changes after which a table is inspected again.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The minimum time per entry since the last inspection, which takes some microseconds per entry.
+/// The minimum time since the last inspection, per entry; an inspection needs some microseconds per entry.
 const REST_OF_ENTRY: Duration = Duration::from_micros(200);
 
 /// A table's form.
@@ -75,29 +75,29 @@ pub(super) struct TableForm {
     /// The index of its header.
     index: usize,
     form: Form,
-    /// The shown body; `None` for the initial body of all tables.
+    /// The published body; `None` for the body that all tables have initially.
     shown: Option<OwnedBody>,
-    /// The entry that matches everything. Entries after it are left out, since no packet reaches them.
+    /// The entry that matches everything. Entries after it are omitted, since no packet reaches them.
     default: DefaultEntry,
-    /// The number of changes before the whole table is inspected again, for a cut, or for compiling it again.
+    /// The number of changes until the whole table is inspected again, for a cut, or for compiling it again.
     until_plan: usize,
     /// The value of `until_plan` after the last inspection.
     patience: usize,
     /// The number of entries at the last inspection.
     planned_entries: usize,
     changes: usize,
-    /// The number of changes, and when [`TableForm::settle`] first saw it.
+    /// The number of changes, and the time when [`TableForm::settle`] first saw this number.
     quiet: Option<(usize, Duration)>,
-    /// The number of entries when time passed last.
+    /// The number of entries when `settle` was last called.
     seen_entries: usize,
-    /// The earliest time of an inspection after the last change.
+    /// The earliest time of the next inspection.
     rests_until: Duration,
 }
 
 /// The search structure of a table or sub-table.
 #[derive(Debug)]
 enum Form {
-    /// Built again at each change.
+    /// Rebuilt at each change.
     Direct,
     Hash(Vec<Part>),
     Lpm(Box<Routes>),
@@ -116,10 +116,10 @@ struct Member<'a> {
 /// The next entry with an equal match, if any: its rank, and the block of its flow record.
 type Next = Option<(Rank, Ref)>;
 
-/// The reason why the plain form may be needed.
+/// A reason why the plain form may be needed.
 const NO_ROOM: &str = "there is no memory left for it";
 
-/// The change cannot be carried out in place.
+/// The change cannot be made in place.
 #[derive(Debug)]
 struct NeedsRebuild;
 
@@ -127,7 +127,7 @@ struct NeedsRebuild;
 type DefaultEntry = Option<(Rank, Arc<FlowEntry>)>;
 
 impl TableForm {
-    /// The form of an empty table.
+    /// Creates the form of an empty table.
     pub fn new(index: usize) -> Self {
         Self {
             index,
@@ -144,13 +144,13 @@ impl TableForm {
         }
     }
 
-    /// Shows packets the table as it is.
+    /// Compiles and publishes the current table.
     pub fn begin(&mut self, store: &mut Store, table: &FlowTable) {
         let effort = self.effort(store, table);
         self.rebuild_with(store, table, &[], effort);
     }
 
-    /// Follows changes of the table by building it again.
+    /// Follows changes of the table by rebuilding it.
     pub fn follow_anew(&mut self, store: &mut Store, table: &FlowTable, changes: Vec<Change>) {
         inherit(store, &changes);
         self.changes += changes.len();
@@ -179,8 +179,8 @@ impl TableForm {
         self.refresh(store, table);
     }
 
-    /// Returns `true` if the whole table should be inspected again, because changes have ended, or were many, to search it
-    /// as if all entries had been added together.
+    /// Returns `true` if the whole table should be inspected again because changes have ended, or were many, to search it as if
+    /// all entries had been added together.
     pub fn is_due(&mut self, table: &FlowTable, now: Duration) -> bool {
         if self.changes == 0 || !self.may_be_better() {
             return false;
@@ -192,7 +192,7 @@ impl TableForm {
         is_due && now >= self.rests_until
     }
 
-    /// Inspects all of the table again, and searches it in the best way.
+    /// Inspects the whole table again, and builds the best structure.
     pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) {
         let entries = table.entries().len();
         (self.planned_entries, self.patience, self.until_plan) = (entries, 0, 0);
@@ -201,7 +201,7 @@ impl TableForm {
         self.rebuild_with(store, table, &[], effort);
     }
 
-    /// Starts an inspection of the whole table in a thread; returns `None` if it is too short to need one.
+    /// Starts an inspection of the whole table in a separate thread; returns `None` if it is too short to need one.
     pub fn begin_search(
         &mut self,
         store: &Store,
@@ -219,13 +219,13 @@ impl TableForm {
         Some(Search::new(self.index, self.changes, effort))
     }
 
-    /// Applies a thread's choice for the entries after `since` changes, unless the table has changed too much since.
+    /// Applies the thread's choice for the entries after `since` changes, unless the table has changed too much since then.
     pub fn take_over(&mut self, store: &mut Store, table: &FlowTable, found: Found, since: usize) {
         let entries = table.entries().len();
         let missed = self.changes.saturating_sub(since);
         self.planned_entries = entries;
         if missed > BULK.max(entries / BULK_SHARE) {
-            // It changes faster than it can be inspected: require more changes each time.
+            // The table changes faster than it can be inspected: require more changes each time.
             self.patience = entries.max(2 * self.patience);
         } else {
             if let Ok(plan) = found.and_then(|plan| plan.for_present(table)) {
@@ -241,7 +241,7 @@ impl TableForm {
         self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
     }
 
-    /// Returns `true` if there was no observed change for some time.
+    /// Returns `true` if no change has been observed for some time.
     fn is_quiet(&mut self, now: Duration) -> bool {
         match self.quiet {
             Some((changes, since)) if changes == self.changes => now >= since + QUIET,
@@ -252,7 +252,7 @@ impl TableForm {
         }
     }
 
-    /// Returns the shown template, or the reason for the plain form.
+    /// Returns the published template, or the reason for the plain form.
     pub fn template(&self) -> Result<&Template, &'static str> {
         match (&self.form, &self.shown) {
             (Form::Plain(reason), _) => Err(reason),
@@ -261,12 +261,12 @@ impl TableForm {
         }
     }
 
-    /// Returns the bytes of its search structures, except for those in the arena.
+    /// Returns the size of its search structures in bytes, without those in the arena.
     pub fn bytes(&self) -> usize {
         self.form.bytes()
     }
 
-    /// Frees everything: no packet arrives any longer, or finds more than the initial body of all tables.
+    /// Frees everything. No packet may reach the table any longer, or find more than the initial body.
     pub fn clear(&mut self, store: &mut Store, table: &FlowTable) {
         self.leave_to_plain(store, table, "the pipeline is gone", &[]);
     }
@@ -316,8 +316,8 @@ impl TableForm {
         }
     }
 
-    /// Follows the addition, change or removal of the entry that matches everything, if nothing else changes: if there are
-    /// no entries after it, and no sub-table refers to it.
+    /// Follows the addition, change or removal of the entry that matches everything, if nothing else changes: if there are no
+    /// entries after it, and no sub-table refers to it.
     fn follow_default(
         &mut self,
         store: &mut Store,
@@ -344,7 +344,7 @@ impl TableForm {
         Ok(())
     }
 
-    /// Shows a body for the form as it is. `default` is the flow record of the entry that matches everything, or null.
+    /// Publishes a new body for the current form. `default` is the flow record of the entry that matches everything, or null.
     fn show_anew(
         &mut self,
         store: &mut Store,
@@ -366,7 +366,7 @@ impl TableForm {
         Ok(())
     }
 
-    /// Tries again when the table is small, or it is time.
+    /// Leaves the table in the plain form, unless it is small, or it is time for another attempt.
     fn stay_plain(&mut self, store: &Store, table: &FlowTable) -> Result<(), NeedsRebuild> {
         match table.entries().len() <= DIRECT_MAX || self.is_to_be_planned(store, table) {
             true => Err(NeedsRebuild),
@@ -374,7 +374,7 @@ impl TableForm {
         }
     }
 
-    /// Keeps the form, unless it is time to search for a better cut.
+    /// Keeps the form, unless it is time to look for a better cut.
     fn stay(&self, store: &Store, table: &FlowTable) -> Result<(), NeedsRebuild> {
         match self.may_be_better() && self.is_to_be_planned(store, table) {
             true => Err(NeedsRebuild),
@@ -387,7 +387,7 @@ impl TableForm {
         self.until_plan == 0 && entries <= PLANNED_AT_ONCE && !is_for_thread(store, table)
     }
 
-    /// Returns `true` if another form may be better after changes that this one has followed.
+    /// Returns `true` if another form may be better after changes that this one could follow.
     fn may_be_better(&self) -> bool {
         match &self.form {
             Form::Hash(parts) => parts.len() > 1,
@@ -437,7 +437,7 @@ impl TableForm {
         self.form.remove(store, &member, next)
     }
 
-    /// A flow record for an entry, which from now on counts for it.
+    /// Creates a flow record for an entry, and links it to the entry's counters.
     fn new_record(
         &self,
         store: &mut Store,
@@ -448,7 +448,7 @@ impl TableForm {
             return Err(NeedsRebuild);
         }
         let place = make_record(store, planned, words)?;
-        // SAFETY: the store keeps the flow record until it is retired, and clears the link then.
+        // SAFETY: the store keeps the flow record until it is retired, and then clears the link.
         unsafe { store.link(&place, &planned.entry) };
         Ok(place)
     }
@@ -468,7 +468,7 @@ impl TableForm {
         }
     }
 
-    /// Shows another body if the shown one no longer fits the table.
+    /// Publishes another body, if the current one no longer fits the table.
     fn refresh(&mut self, store: &mut Store, table: &FlowTable) {
         let Some(OwnedBody { body, .. }) = &self.shown else {
             return;
@@ -489,7 +489,7 @@ impl TableForm {
         }
     }
 
-    /// Its sub-tables, if it was cut.
+    /// Returns its sub-tables, if it was cut.
     pub fn sub_tables(&self) -> Option<&SubTables> {
         match &self.form {
             Form::Cut(sub_tables) => Some(sub_tables),
@@ -497,7 +497,7 @@ impl TableForm {
         }
     }
 
-    /// Its merged tuples, if it has any.
+    /// Returns its merged tuples, if it has any.
     pub fn merged(&self) -> Option<&MergedTuples> {
         match &self.form {
             Form::Merged(tuples) => Some(tuples),
@@ -510,12 +510,12 @@ impl TableForm {
         self.shown.as_ref()?.executor.listing()
     }
 
-    /// Returns the bytes of each part's search structure, without the entries.
+    /// Returns the size of each part's search structure in bytes, without the entries.
     pub fn part_bytes(&self) -> Vec<usize> {
         self.form.part_bytes()
     }
 
-    /// Builds the form that fits the table as it is now. `changes` have been made to the table, but not followed here.
+    /// Builds the form that fits the current table. The table, but not the form, has already followed `changes`.
     fn rebuild(&mut self, store: &mut Store, table: &FlowTable, changes: &[Change]) {
         let effort = match is_for_thread(store, table) {
             true => Effort::Least,
@@ -545,19 +545,19 @@ impl TableForm {
             } else {
                 0
             };
-            // A table being loaded is still inspected for a cut afterwards.
+            // A table that is being loaded is still inspected for a cut afterwards.
             if !is_loaded {
                 (self.changes, self.quiet) = (0, None);
             }
             self.planned_entries = table.entries().len();
-            // A growing table is inspected again when it has doubled.
+            // A growing table is inspected again when its size has doubled.
             let share = if has_grown { 1 } else { 2 };
             self.patience = twice.max(table.entries().len() / share);
             self.until_plan = self.patience;
         }
     }
 
-    /// Returns the effort for an inspection by the thread that changes the table.
+    /// Returns the effort of an inspection in the thread that changes the table.
     fn effort(&self, store: &Store, table: &FlowTable) -> Effort {
         match store.decomposes && self.until_plan == 0 && !self.is_being_loaded(table) {
             true => Effort::All,
@@ -565,7 +565,7 @@ impl TableForm {
         }
     }
 
-    /// Builds the form of a plan for the table as it is now, or leaves the table to the plain form.
+    /// Builds the form of a plan for the current table, or leaves the table to the plain form.
     fn build_as(
         &mut self,
         store: &mut Store,
@@ -592,7 +592,7 @@ impl TableForm {
                 self.retire_old(store, table, old_body, changes);
                 (self.form, self.default) = (form, default);
                 for (entry, place) in records {
-                    // SAFETY: the store keeps the flow record until it is retired, and clears the link then.
+                    // SAFETY: the store keeps the flow record until it is retired, and then clears the link.
                     unsafe { store.link(&place, &entry) };
                 }
             }
@@ -626,7 +626,7 @@ impl TableForm {
         self.until_plan = self.until_plan.max(table.entries().len() / 2);
     }
 
-    /// Retires data that is no longer shown: the flow records of all entries, and their search structures.
+    /// Retires data that is no longer published: the flow records of all entries, and their search structures.
     fn retire_old(
         &mut self,
         store: &mut Store,
@@ -652,7 +652,7 @@ impl TableForm {
     }
 }
 
-/// Returns `true` if inspecting a table takes so long that a separate thread should do it.
+/// Returns `true` if inspecting a table needs so much time that a separate thread should do it.
 fn is_for_thread(store: &Store, table: &FlowTable) -> bool {
     store.plans_beside && table.entries().len() > PLANNED_AT_ONCE_BESIDE_THREAD
 }
@@ -661,7 +661,7 @@ fn shows_part(shown: &OwnedBody, index: usize) -> bool {
     matches!(&shown.body.template, Template::Hash(parts) if index < parts.len())
 }
 
-/// Shows a hash table's present array in place of an old one.
+/// Publishes a hash table's current array instead of an old one.
 fn show_slots(
     store: &mut Store,
     shown: Option<&OwnedBody>,

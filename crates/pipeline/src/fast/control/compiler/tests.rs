@@ -13,11 +13,11 @@ use urtica_wire::{
 
 const NOW: Duration = Duration::from_secs(1);
 
-/// Everything that carries out compiled tables.
+/// All backends.
 const BACKENDS: &[Backend] = &[Backend::Interpreter, Backend::MachineCode];
 
-/// The memory of the compiled form: bytes inside and outside of the arena, and the number of items that wait to be
-/// freed.
+/// The memory of the compiled form: bytes inside and outside of the arena, and the number of items that are not freed
+/// yet.
 #[derive(Debug, PartialEq, Eq)]
 struct Held {
     bytes: usize,
@@ -47,8 +47,8 @@ fn compiled(backend: Backend) -> (Pipeline, Reader) {
     (pipeline, reader)
 }
 
-/// Returns the memory of flow records and nodes; arrays keep some space, and the code of unused action programs is
-/// bounded by their number.
+/// Returns the memory of flow records and nodes. Arrays keep some spare space, and the number of unused action programs
+/// bounds the memory of their code.
 fn held(pipeline: &Pipeline) -> Held {
     let compiler = pipeline.compiler.as_ref().expect("it is compiled");
     let compiler = compiler.lock();
@@ -99,7 +99,7 @@ fn carry_out(pipeline: &mut Pipeline, flow_mod: &FlowMod) {
     result.expect("the flow mod is right");
 }
 
-/// Adds and deletes one entry `cycles` times among some that stay.
+/// Adds and deletes an entry `cycles` times, among some that stay.
 fn cycle(backend: Backend, cycles: u64, matches: impl Fn(u64) -> (u16, Match<'static>)) {
     use FlowModCommand::{Add, DeleteStrict};
     let (mut pipeline, mut reader) = compiled(backend);
@@ -155,7 +155,7 @@ fn removed_entries_leave_no_memory() {
     cycle_all(5_000);
 }
 
-/// A match on a port, and on some bits of the source: others for each port.
+/// A match on a port and on some bits of the source, which differ for each port.
 fn from_port(number: u64) -> (u16, Match<'static>) {
     let port = Field::exact(OxmField::InPort, (number % 5).into());
     let mask = 0xff_u128 << (number % 5 * 6 + number % 3 * 2);
@@ -168,7 +168,7 @@ fn from_port(number: u64) -> (u16, Match<'static>) {
     (number as u16 % 13, Match::from(fields))
 }
 
-/// Tables that are cut, not cut any longer and cut again.
+/// Tables that are cut, then no longer cut, and then cut again.
 #[test]
 fn removed_sub_tables_leave_no_memory() {
     for &backend in BACKENDS {
@@ -196,7 +196,7 @@ fn removed_sub_tables_leave_no_memory() {
     }
 }
 
-/// If there is space for the entries but not for sub-tables, or for neither, no memory is left behind.
+/// No memory is left behind if there is space for the entries but not for sub-tables, or for neither.
 #[test]
 fn sub_tables_without_space_leave_no_memory() {
     for max_bytes in (1..40).map(|kibibytes| kibibytes << 10) {
@@ -219,7 +219,7 @@ fn sub_tables_without_space_leave_no_memory() {
     }
 }
 
-/// From networks of many lengths to others, so that entries share hash tables.
+/// Prefixes of many lengths for source and destination, so that entries share hash tables.
 fn between_networks(number: u64) -> (u16, Match<'static>) {
     let prefix = |field: OxmField, len: u64| {
         let mask = u128::from(u32::MAX << (32 - len));
@@ -287,7 +287,7 @@ fn ipv6_hosts_with_a_default_are_hashed() {
     }
 }
 
-/// A table is rebuilt only if a good part of it changes at once.
+/// A table is rebuilt only if a considerable part of it changes at once.
 #[test]
 fn changes_of_few_of_many_entries_leave_the_others_in_place() {
     for &backend in BACKENDS {
@@ -316,7 +316,7 @@ fn changes_of_few_of_many_entries_leave_the_others_in_place() {
     }
 }
 
-/// Three million of them: `cargo test -p urtica-pipeline --release -- --ignored`.
+/// Uses three million entries: `cargo test -p urtica-pipeline --release -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]
 fn a_million_removed_entries_leave_no_memory() {
@@ -372,7 +372,7 @@ fn readers_of_a_dropped_pipeline_use_the_plain_form() {
     }
 }
 
-/// Tables without space are left to the plain form, and return when there is space again.
+/// Tables without space are left to the plain form, and compiled again when there is space.
 #[test]
 fn a_table_too_large_for_the_memory_is_left_to_the_plain_form() {
     for &backend in BACKENDS {
@@ -402,7 +402,7 @@ fn a_table_too_large_for_the_memory_is_left_to_the_plain_form() {
     }
 }
 
-/// A trie that could not be built leaves no nodes.
+/// A trie that could not be built leaves no nodes behind.
 #[test]
 fn routes_without_space_leave_no_memory() {
     for &backend in BACKENDS {
@@ -426,7 +426,7 @@ fn routes_without_space_leave_no_memory() {
     }
 }
 
-/// The counts of an entry can be read while it, or the pipeline, is removed.
+/// An entry's counts can be read while the entry or the pipeline is being removed.
 #[test]
 fn counts_of_entries_can_be_read_during_removal() {
     for &backend in BACKENDS {

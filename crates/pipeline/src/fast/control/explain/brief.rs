@@ -1,4 +1,4 @@
-//! How a table is searched, in a few words, without inspecting its entries: for whoever asks every second.
+//! A brief description of how a table is searched, which inspects no entries, so that it can be requested every second.
 
 use super::{TemplateKind, words};
 use crate::fast::control::compiler::Compiler;
@@ -7,7 +7,7 @@ use crate::fast::datapath::table::Template;
 use std::collections::BTreeMap;
 
 impl Compiler {
-    /// Describes how a table is searched; returns `None` if there is no such table.
+    /// Describes how a table is searched; returns `None` if the table does not exist.
     pub fn brief(&self, table_id: u8) -> Option<String> {
         let form = self.forms.get(usize::from(table_id))?;
         Some(match form.template() {
@@ -33,7 +33,7 @@ fn describe(template: &Template, form: &TableForm) -> String {
     }
 }
 
-/// The field of the cut, and the numbers of sub-tables by how they are searched.
+/// Describes a cut: its field, and the number of sub-tables for each template.
 fn describe_cut(sub_tables: &SubTables) -> String {
     let mut counts: BTreeMap<TemplateKind, usize> = BTreeMap::new();
     for sub_table in sub_tables.sub_tables() {

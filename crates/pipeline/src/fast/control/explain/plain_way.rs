@@ -1,4 +1,4 @@
-//! Reasons for leaving a packet to the plain form.
+//! The reasons why packets are left to the plain form.
 
 use super::why_plain;
 use crate::fast::control::compiler::Compiler;
@@ -13,19 +13,19 @@ use crate::{FlowEntry, FlowTable, Instructions, Packet};
 use std::borrow::Cow;
 use urtica_wire::Action;
 
-/// The reason why the compiled form leaves a frame to the plain one.
+/// The reason why the compiled form left a frame to the plain form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainReason {
-    /// The table in which the plain form starts.
+    /// The table at which the plain form starts.
     pub table_id: u8,
-    /// Whether the compiled form has searched this table before it left the frame.
+    /// Whether the compiled form searched this table before it left the frame.
     pub is_searched: bool,
-    /// Why: a clause, as in `its entry does group:1`.
+    /// The reason, as a clause such as `its entry does group:1`.
     pub why: Cow<'static, str>,
 }
 
 impl Compiler {
-    /// Returns why the compiled form of these tables has left a frame to the plain one; `None` if it has not.
+    /// Returns why the compiled form of these tables left a frame to the plain form; `None` if it did not.
     pub fn why_plain(&self, tables: &[FlowTable], frame: Processed<'_>) -> Option<PlainReason> {
         if frame.verdict() != Verdict::Punt {
             return None;
@@ -64,7 +64,7 @@ const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled 
                                    another group; or the packet has too low a TTL, is too long for a copy, or has no room \
                                    for a tag";
 
-/// Returns whether the compiled form parses a frame at all.
+/// Returns whether the compiled form can parse a frame.
 fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
     let mut burst = Burst::new();
     let is_in = burst.push(frame.in_port(), frame.bytes());
@@ -76,7 +76,7 @@ fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
             .all(|frame| parse(frame, depth))
 }
 
-/// Returns the reason why an entry's instructions were left to the plain form, for a packet that matches it.
+/// Returns why an entry's instructions were left to the plain form, for a packet that matches the entry.
 fn why_not_carried_out(entry: &FlowEntry, brings_state: bool) -> Cow<'static, str> {
     let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.mask.require);
     let bound = BoundProgram::new(entry, require, brings_state);
@@ -110,7 +110,7 @@ fn why_not_carried_out(entry: &FlowEntry, brings_state: bool) -> Cow<'static, st
     }
 }
 
-/// Returns `true` if an action alone would be carried out in the compiled form.
+/// Returns `true` if the compiled form supports an action on its own.
 fn is_compiled(action: &Action<'static>, require: Kinds) -> bool {
     let alone = Instructions {
         apply: Some(vec![*action]),

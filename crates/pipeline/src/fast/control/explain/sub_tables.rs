@@ -1,4 +1,4 @@
-//! How a table was cut, for people.
+//! Human-readable descriptions of cuts.
 
 use super::{Row, TemplateKind, words};
 use crate::fast::control::compiler::Compiler;
@@ -7,43 +7,43 @@ use crate::fast::control::planned::Planned;
 use crate::{FlowEntry, FlowTable, Packet};
 use std::collections::BTreeMap;
 
-/// The way in which a table was cut (ESWITCH, SIGCOMM 2016, slide 12: flow table decomposition).
+/// A table's cut (ESWITCH, SIGCOMM 2016, slide 12: flow table decomposition).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedCut {
     /// The field of the cut, with its mask, as in `in_port` or `nw_dst/255.255.255.0`.
     pub by: String,
-    /// The number of values with a sub-table. Packets with other values use the rest.
+    /// The number of values that have a sub-table. Packets with other values use the rest.
     pub values: usize,
-    /// The number of slots of the entries, in all sub-tables.
+    /// The number of slots that entries have in all sub-tables.
     pub places: usize,
-    /// The bytes of the search structure for sub-tables.
+    /// The size in bytes of the structure that finds sub-tables.
     pub bytes: usize,
-    /// The sub-tables, by how they are searched; the rest is the last.
+    /// The sub-tables, grouped by how they are searched; the rest is the last.
     pub sub_tables: Vec<ExplainedSubTables>,
 }
 
-/// Sub-tables of a table that are searched alike, or the rest.
+/// Sub-tables that are searched alike, or the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedSubTables {
     /// The number of sub-tables; `None` for the rest.
     pub count: Option<usize>,
-    /// The way in which they are searched.
+    /// How they are searched.
     pub template: TemplateKind,
-    /// The number of entries of the smallest and of the largest.
+    /// The numbers of entries in the smallest and the largest.
     pub entries: (usize, usize),
-    /// The entries' sets of bits, without repetitions.
+    /// The entries' sets of bits, without duplicates.
     pub looks_at: Vec<String>,
     /// The further cuts, if any.
     pub cut_by: Vec<String>,
-    /// The bytes of the search structures, unless they are code, without the entries.
+    /// The size of the search structures in bytes, without entries and code.
     pub bytes: usize,
-    /// The machine code of the first of them, if it was requested and exists.
+    /// The machine code of the first of them, if requested and available.
     pub code: Option<String>,
 }
 
 impl Compiler {
-    /// Returns the templates by which a packet's entry is searched in a table: the table's, then that of the packet's
-    /// sub-table, and so on. Empty if there is no such table.
+    /// Returns the templates that find a packet's entry in a table: the table's, then the one of the packet's sub-table, and so
+    /// on. Empty if the table does not exist.
     pub fn templates(&self, table_id: u8, packet: &Packet) -> Vec<TemplateKind> {
         let mut kinds: Vec<_> = self.template(table_id).into_iter().collect();
         let form = self.forms.get(usize::from(table_id));
@@ -58,7 +58,7 @@ impl Compiler {
     }
 }
 
-/// Returns the way in which the entries of a table were cut.
+/// Describes the cut of a table.
 pub fn explain_cut(sub_tables: &SubTables, with_code: bool) -> ExplainedCut {
     let mut alike: BTreeMap<TemplateKind, Vec<&SubTable>> = BTreeMap::new();
     for sub_table in sub_tables.sub_tables() {
@@ -79,7 +79,7 @@ pub fn explain_cut(sub_tables: &SubTables, with_code: bool) -> ExplainedCut {
     }
 }
 
-/// Returns the reason for the cut: the saving, if it can be computed from the entries.
+/// Returns the reason for the cut, with the saving if it can be computed from the entries.
 pub fn why_cut(sub_tables: &SubTables, table: &FlowTable, rows: &[Row]) -> String {
     let cut = sub_tables.cut();
     let planned = table.ranked().zip(rows);

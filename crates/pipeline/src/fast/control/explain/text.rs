@@ -7,14 +7,14 @@ use super::{
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter, Write};
 
-/// The maximum number of sets of bits that are listed.
+/// The maximum number of sets of bits to list.
 const SETS_TOLD: usize = 3;
 
-/// The width of sentences, in columns.
+/// The width at which sentences are wrapped, in columns.
 const WIDTH: usize = 90;
 
 impl Display for Explanation {
-    /// Writes all tables, with their code if requested. Shared code is written once.
+    /// Writes all tables, with their code if requested. Code that tables share is written once.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "frames are parsed as far as {}", self.parsed_to)?;
         if self.is_code_refused {
@@ -35,7 +35,7 @@ impl Display for Explanation {
     }
 }
 
-/// The code that was already written, with its owner.
+/// The code that has been written, with its owner.
 #[derive(Default)]
 struct Written<'e>(HashMap<&'e str, String>);
 
@@ -169,7 +169,7 @@ impl ExplainedSubTables {
 }
 
 impl ExplainedPart {
-    /// Returns a line, for one of `parts` parts.
+    /// Returns the line for one of `parts` parts.
     fn text(&self, template: TemplateKind, parts: usize) -> String {
         let mut text = format!("{} ({}", self.looks_at, words::entries(self.entries));
         let (low, high) = self.priorities;
@@ -190,7 +190,7 @@ impl ExplainedPart {
     }
 }
 
-/// Wraps a sentence, with indented lines after the first.
+/// Wraps a sentence, and indents the lines after the first.
 fn wrapped(sentence: &str) -> String {
     let mut text = String::new();
     let mut column = 0;

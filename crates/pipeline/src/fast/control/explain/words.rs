@@ -1,4 +1,4 @@
-//! The compiler's data, in the words of `ovs-ofctl`.
+//! The compiler's data in `ovs-ofctl`'s words.
 
 use super::Row;
 use crate::EntryMatch;
@@ -10,7 +10,7 @@ use crate::fast::datapath::op::Op;
 use std::collections::BTreeSet;
 use urtica_wire::{Field, Match, OxmField};
 
-/// `1 entry`, `2 entries`.
+/// Returns `1 entry`, `2 entries`, and so on.
 pub fn entries(count: usize) -> String {
     match count {
         1 => "1 entry".to_owned(),
@@ -18,7 +18,7 @@ pub fn entries(count: usize) -> String {
     }
 }
 
-/// The last header that is parsed in frames.
+/// Returns the last header that is parsed.
 pub fn depth(depth: Depth) -> &'static str {
     match depth {
         Depth::Ethernet => "the Ethernet addresses",
@@ -28,7 +28,7 @@ pub fn depth(depth: Depth) -> &'static str {
     }
 }
 
-/// Fields and masks of a match, without their values.
+/// Returns a match's fields and masks, without the values.
 pub fn looks_at(match_: &EntryMatch) -> String {
     let text = match_.to_wire().to_string();
     if text.is_empty() {
@@ -40,14 +40,14 @@ pub fn looks_at(match_: &EntryMatch) -> String {
         .join(",")
 }
 
-/// The field that a table is cut by, and its mask.
+/// Returns the field of a cut, and its mask.
 pub fn cut(cut: Cut) -> String {
     let Cut {
         field,
         mask,
         require,
     } = cut;
-    // Fields are called by the protocol that they are of.
+    // The names of fields depend on the protocol.
     let (eth_type, ip_proto) = match require {
         Kinds::IPV4 => (Some(0x0800_u16), None),
         Kinds::IPV6 => (Some(0x86dd), None),
@@ -94,7 +94,7 @@ pub fn prefixes(routes: &[&Row]) -> String {
     format!("{address}, prefixes of {} bits", listed(&lengths))
 }
 
-/// `1, 2 and 3`.
+/// Returns a list such as `1, 2 and 3`.
 fn listed(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -103,7 +103,7 @@ fn listed(items: &[String]) -> String {
     }
 }
 
-/// Describes the operations of a program and the destination of frames after them. A `*` is a parameter of each entry.
+/// Describes a program's operations and the final destination of frames. A `*` is a value that differs between entries.
 pub fn actions(program: &ActionProgram) -> String {
     let end = match program.end {
         End::Output => Some("output:*"),
@@ -122,7 +122,7 @@ pub fn actions(program: &ActionProgram) -> String {
     all.collect::<Vec<_>>().join(",")
 }
 
-/// Headers by the words that `ovs-ofctl` has for protocols.
+/// Describes headers by `ovs-ofctl`'s names of protocols.
 pub fn headers(kinds: Kinds) -> String {
     const NAMES: [(Kinds, &str); 9] = [
         (Kinds::VLAN, "vlan"),

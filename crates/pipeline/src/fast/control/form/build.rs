@@ -1,4 +1,4 @@
-//! A form for a table as it is: built whole, before any packet sees it.
+//! Building a complete form for the current table, before any packet sees it.
 
 use super::part::hash_parts;
 use super::records::NewRecords;
@@ -12,8 +12,8 @@ use crate::fast::control::record_place::RecordPlace;
 use crate::fast::control::store::{OwnedBody, Store};
 use std::ptr::null;
 
-/// Builds a form for a plan, its body, and the default entry. All created flow records are appended to `records`, even after
-/// an error.
+/// Builds the form of a plan, its body, and the default entry. Appends all created flow records to `records`, even after an
+/// error.
 ///
 /// # Errors
 /// The reason for leaving the table to the plain form.

@@ -1,8 +1,8 @@
 //! A form's merged tuples: hash tables shared by entries with different bits.
 //!
-//! The entries of each tuple were chosen before ([`Choice`](crate::fast::control::choice::Choice)). A later entry is added
-//! to a tuple with entries of its set of bits, or to the first of [`LOOKED_AT_MAX`] tuples with space for it, or to a new
-//! tuple: at worst the table is an ordinary tuple space until it is planned again.
+//! The entries of each tuple have been chosen ([`Choice`](crate::fast::control::choice::Choice)). A later entry is added to a
+//! tuple with entries of its set of bits, or to the first of [`LOOKED_AT_MAX`] tuples with space for it, or to a new tuple.
+//! At worst, the table is an ordinary tuple space until it is planned again.
 
 use super::{Member, NO_ROOM, NeedsRebuild};
 use crate::EntryMatch;
@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 /// The maximum number of tuples that are tried for an entry with a new set of bits.
 const LOOKED_AT_MAX: usize = 64;
 
-/// Tuples, as the one thread that changes them has them.
+/// Merged tuples, for the thread that changes them.
 #[derive(Debug)]
 pub(in crate::fast::control) struct MergedTuples {
     tuples: Vec<OwnedTuple>,
@@ -44,10 +44,10 @@ struct OwnedTuple {
 }
 
 impl MergedTuples {
-    /// Creates the chosen tuples of these ordered entries. Other entries are added where there is space.
+    /// Creates the chosen tuples of these ordered entries. Other entries are added if a tuple has space.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If there is not enough memory.
     pub(super) fn new(
         store: &mut Store,
         members: &[Member],
@@ -78,7 +78,7 @@ impl MergedTuples {
         for (shape, entries) in present(members, chosen) {
             let first = &members[entries[0]].planned.entry.match_;
             let at = self.add_tuple(store, shape, first, None)?;
-            // Each before the present ones, so that no chain is traversed.
+            // Each is inserted before the previous ones, so that no chain is traversed.
             for &index in entries.iter().rev() {
                 self.put_into(store, at, &members[index])?;
                 is_left[index] = false;
@@ -88,26 +88,26 @@ impl MergedTuples {
         for (member, _) in left.filter(|&(_, is_left)| is_left) {
             self.put(store, member, None)?;
         }
-        // Unordered tuples were never seen by packets.
+        // Packets have never seen unordered tuples.
         let count = self.tuples.len();
         *self.shown = self.shown_tuples(count, count);
         Ok(())
     }
 
-    /// Returns its template, and the location of the tuples.
+    /// Returns the template, and the address of the tuples.
     pub(super) fn template(&self) -> (Template, Vec<*const u8>) {
         let tuples = std::ptr::from_ref(&*self.shown).cast();
         (Template::Merged(self.depth), vec![tuples])
     }
 
-    /// Makes packets find an entry. `shown` is the shown body.
+    /// Makes packets find an entry. `shown` is the published body.
     pub(super) fn put(
         &mut self,
         store: &mut Store,
         member: &Member,
         shown: Option<&OwnedBody>,
     ) -> Result<(), NeedsRebuild> {
-        // Not later: packets find it as soon as it is put.
+        // Not later: packets find the entry as soon as it is put.
         store.reach_depth(member.planned.key.mask.depth);
         let at = match self.place_for(store, member.planned) {
             Some(at) => at,
@@ -120,7 +120,7 @@ impl MergedTuples {
         self.put_into(store, at, member)
     }
 
-    /// Makes packets find an entry instead of another one with equal match and rank.
+    /// Makes packets find an entry instead of one with equal match and rank.
     pub(super) fn replace(
         &mut self,
         store: &mut Store,
@@ -168,13 +168,13 @@ impl MergedTuples {
         (self.tuples.len(), self.homes.len())
     }
 
-    /// Returns the bytes of its search structures, except for those in the arena.
+    /// Returns the size of its search structures in bytes, without those in the arena.
     pub fn bytes(&self) -> usize {
         let tables = self.tuples.iter().map(|tuple| tuple.chains.bytes());
         tables.sum::<usize>() + self.tuples.len() * (size_of::<Tuple>() + size_of::<usize>())
     }
 
-    /// Returns the parts to free when packets can no longer see them.
+    /// Returns the parts, to be freed when packets can no longer see them.
     pub(super) fn retired(self) -> OldTuples {
         let tuples = self.tuples.into_iter();
         OldTuples {
@@ -184,7 +184,7 @@ impl MergedTuples {
         }
     }
 
-    /// Frees it: packets never saw it.
+    /// Frees it; packets must never have seen it.
     pub(super) fn free(self, arena: &mut Arena) {
         self.retired().free(arena);
     }
@@ -199,7 +199,7 @@ impl MergedTuples {
         known.or_else(|| (0..self.tuples.len().min(LOOKED_AT_MAX)).find(has_place))
     }
 
-    /// A tuple without entries, behind the others. `match_` is that of an entry that it is for.
+    /// Adds a tuple without entries after the others. `match_` is the match of an entry that it is for.
     fn add_tuple(
         &mut self,
         store: &mut Store,
@@ -229,7 +229,7 @@ impl MergedTuples {
         Ok(at)
     }
 
-    /// Creates the shown tuples, the first `ordered` of which are sorted, with a capacity of `room`.
+    /// Creates the tuples to publish, the first `ordered` of which are sorted, with a capacity of `room`.
     fn shown_tuples(&self, ordered: usize, room: usize) -> Tuples {
         let tuples: Vec<_> = self
             .tuples
@@ -263,7 +263,7 @@ impl MergedTuples {
         Ok(())
     }
 
-    /// Notes that a tuple has entries of this set of bits.
+    /// Notes that a tuple contains entries with this set of bits.
     fn add_home(&mut self, mask: &KeyMask, at: usize) -> Arc<KeyMask> {
         let known = self.homes.get_key_value(mask).map(|(mask, _)| mask.clone());
         let mask = known.unwrap_or_else(|| Arc::new(mask.clone()));
@@ -274,7 +274,7 @@ impl MergedTuples {
         mask
     }
 
-    /// Notes a rank before its entry can be found.
+    /// Notes a rank before packets can find its entry.
     fn note_rank(&self, at: usize, rank: u64) {
         self.tuples[at].shown.best.fetch_min(rank, Relaxed);
         if at >= self.shown.ordered {
@@ -288,8 +288,8 @@ impl MergedTuples {
     }
 }
 
-/// Returns the chosen tuples that have entries, sorted by the best rank, with the indices of these in `members`, which
-/// are sorted.
+/// Returns the chosen tuples that have entries, sorted by the best rank, with the indices of their entries in `members`,
+/// which are sorted.
 fn present<'a>(members: &[Member], chosen: &'a [MergedTuple]) -> Vec<(&'a Shape, Vec<usize>)> {
     let place = |rank: &Rank| {
         let found = members.binary_search_by_key(rank, |member| member.planned.rank);

@@ -17,16 +17,16 @@ pub(super) struct Part {
     /// The number of words before each flow record.
     room: usize,
     pub table: HashTable,
-    /// The number of entries of each priority, including those hidden by another one with an equal key.
+    /// The number of entries of each priority, including entries hidden by another one with an equal key.
     pub priorities: BTreeMap<u16, usize>,
 }
 
-/// Returns the index of this entry's part; a new one is added at the end, and not shown yet.
+/// Returns the index of an entry's part. A new part is added at the end, and not published yet.
 pub(super) fn part_index(parts: &mut Vec<Part>, member: &Member) -> Result<usize, NeedsRebuild> {
     let mask = &member.planned.key.mask;
     let known = parts.iter().position(|part| part.mask == *mask);
     if known.is_none() {
-        // One table of prefixes may be better than one hash table for each length.
+        // One table of prefixes may be better than a hash table for each length.
         if parts.len() == MAX_PARTS || parts.iter().all(|part| part.may_be_routes()) {
             return Err(NeedsRebuild);
         }
@@ -50,10 +50,10 @@ pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec
     (Template::Hash(described.collect()), pointers.collect())
 }
 
-/// Returns `true` if the shown parts still find all entries of these.
+/// Returns `true` if the published parts still find all entries of these parts.
 ///
-/// Showing others needs new code, which takes longer than many changes. So empty parts stay until half of all are empty, or all but
-/// one, and parts stay in an order in which some searches could end sooner.
+/// Publishing others needs new code, which costs more than many changes. So empty parts stay until half of all are empty, or
+/// all but one, and parts stay in an order in which some searches could end sooner.
 pub(super) fn are_shown_by(parts: &[Part], shown: &[HashPart], near_bytes: usize) -> bool {
     let empty = parts.iter().filter(|part| part.priorities.is_empty());
     let (empty, all) = (empty.count(), parts.len());
@@ -75,7 +75,7 @@ pub(super) fn are_shown_by(parts: &[Part], shown: &[HashPart], near_bytes: usize
     })
 }
 
-/// A hash table for each sort of match.
+/// Creates a hash table for each set of bits.
 pub(super) fn hash_parts(store: &Store, members: &[Member]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for member in members {
@@ -85,7 +85,7 @@ pub(super) fn hash_parts(store: &Store, members: &[Member]) -> Vec<Part> {
             parts.push(Part::new(mask, member.place.words));
             parts.len() - 1
         });
-        // No packet has seen the array that it may have outgrown.
+        // If an array was outgrown, no packet has seen it.
         drop(parts[index].put(store, member));
     }
     parts
@@ -113,7 +113,7 @@ impl Part {
             .map(|(&priority, _)| priority)
     }
 
-    /// Returns the bytes that packets may access.
+    /// Returns the size of the memory that packets may access, in bytes.
     fn bytes(&self) -> usize {
         self.table.bytes() + self.table.len() * 2 * UNIT_BYTES
     }
@@ -136,8 +136,8 @@ impl Part {
         }
     }
 
-    /// Makes packets find an entry, unless it is hidden by one with an equal key. Returns an array that became too small:
-    /// the new one must be shown.
+    /// Makes packets find an entry, unless one with an equal key hides it. Returns an array that became too small; then the new
+    /// one must be published.
     #[must_use]
     pub fn put(&mut self, store: &Store, member: &Member) -> Option<SlotArray> {
         let (values, place) = (&member.planned.key.values, member.place);
@@ -145,16 +145,16 @@ impl Part {
         let Some(twin) = self.table.find(&store.arena, values) else {
             return self.table.insert(&store.arena, values, place.block);
         };
-        // SAFETY: blocks in this table are flow records after `room` words, and are removed before they are retired.
+        // SAFETY: blocks in this table have flow records after `room` words, and are removed before they are retired.
         let twin_rank = unsafe { store.rank_of(twin, self.room) };
         if member.planned.rank.to_bits() < twin_rank {
-            // The one that is hidden now keeps its flow record, for packets that have found it.
+            // The entry that is hidden now keeps its flow record, for packets that have found it.
             self.table.replace(&store.arena, values, place.block);
         }
         None
     }
 
-    /// Makes packets find an entry in place of another with an equal match and rank, unless that one is hidden.
+    /// Makes packets find an entry instead of one with equal match and rank, unless that one is hidden.
     pub fn replace(&mut self, store: &Store, old: RecordPlace, member: &Member) {
         let values = &member.planned.key.values;
         if self.table.find(&store.arena, values) == Some(old.block) {
@@ -162,7 +162,7 @@ impl Part {
         }
     }
 
-    /// Removes an entry; if another one with an equal key is left, packets find that from now on.
+    /// Removes an entry. If another one with an equal key is left, packets find that one from now on.
     pub fn remove(&mut self, store: &Store, member: &Member, next: Next) {
         let values = &member.planned.key.values;
         if self.table.find(&store.arena, values) == Some(member.place.block) {

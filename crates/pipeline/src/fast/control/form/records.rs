@@ -1,4 +1,4 @@
-//! The records of entries, in which a compiled table counts.
+//! The flow records of entries, in which the compiled form counts.
 
 use super::NeedsRebuild;
 use crate::FlowEntry;
@@ -8,10 +8,10 @@ use crate::fast::control::store::Store;
 use crate::flow_table::Change;
 use std::sync::Arc;
 
-/// New flow records, with their entries. That of the entry that matches everything is the last.
+/// New flow records, with their entries. The last is that of the entry that matches everything.
 pub(super) type NewRecords = Vec<(Arc<FlowEntry>, RecordPlace)>;
 
-/// Creates a flow record for an entry, after `words` words: those of its key, and zeros.
+/// Creates a flow record for an entry, after `words` words: the key, and zeros.
 pub(super) fn make_record(
     store: &mut Store,
     planned: &Planned,
@@ -30,14 +30,14 @@ pub(super) fn make_record(
     place.ok_or(NeedsRebuild)
 }
 
-/// Frees flow records that packets never saw.
+/// Frees flow records that packets have never seen.
 pub(super) fn forget_records(store: &mut Store, records: &mut NewRecords) {
     for (_, place) in records.drain(..) {
         store.forget_record(place);
     }
 }
 
-/// Makes new entries continue the counts of those that they replace.
+/// Makes new entries continue the counts of the entries that they replace.
 pub(super) fn inherit(store: &mut Store, changes: &[Change]) {
     for change in changes {
         if let Change::Replaced {

@@ -9,14 +9,14 @@ use crate::fast::datapath::table::Template;
 use crate::fast::memory::arena::{NODE_UNITS, UNIT_BYTES};
 use crate::fast::memory::lpm::{Prefix, Trie};
 
-/// The number of bits in the root of a trie.
+/// The number of bits that index the root of a trie.
 const ROOT_BITS: u8 = 16;
 
 /// The entries of a longest prefix match.
 #[derive(Debug)]
 pub(super) struct Routes {
     table: RouteTable,
-    /// The cuts of the sub-table with these entries.
+    /// The cuts that led to the sub-table with these entries.
     cuts: Vec<Cut>,
     /// The number of words before each flow record.
     room: usize,
@@ -24,7 +24,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Returns whether entries can be searched by a trie: those of a table, or of a sub-table that these cuts have
+    /// Returns whether a trie can search these entries, which are all of a table, or of a sub-table that these cuts have
     /// created.
     pub fn may_be_of(members: &[Member], cuts: &[Cut]) -> bool {
         RouteTable::of(members.iter().map(|member| member.planned), cuts).is_some()
@@ -33,7 +33,7 @@ impl Routes {
     /// Creates a trie of these entries, which are all of a table, or of a sub-table after these cuts.
     ///
     /// # Errors
-    /// If they are not routes, or there is no memory for the nodes.
+    /// If they are not routes, or there is not enough memory for the nodes.
     pub fn new(store: &mut Store, members: &[Member], cuts: &[Cut]) -> Result<Self, &'static str> {
         let planned = members.iter().map(|member| member.planned);
         let table = RouteTable::of(planned, cuts).ok_or("its entries are no routes")?;
@@ -53,7 +53,7 @@ impl Routes {
         }
     }
 
-    /// Returns its template, and the location of its root.
+    /// Returns the template, and the address of the root.
     pub fn template(&self, near_bytes: usize) -> (Template, Vec<*const u8>) {
         let is_far = self.trie.bytes() + self.trie.len() * UNIT_BYTES > near_bytes;
         let part = self.table.part(ROOT_BITS, self.room, is_far);
@@ -82,7 +82,7 @@ impl Routes {
         inserted.map_err(|_| NeedsRebuild)
     }
 
-    /// Makes packets find an entry instead of another one with an equal match.
+    /// Makes packets find an entry instead of one with an equal match.
     pub fn replace(&mut self, store: &Store, member: &Member) -> Result<(), NeedsRebuild> {
         let prefix = self.prefix(member.planned)?;
         self.trie.replace(&store.arena, prefix, member.place.block);

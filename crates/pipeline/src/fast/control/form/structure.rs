@@ -1,4 +1,4 @@
-//! The structures that a table is compiled to.
+//! The search structures to which a table is compiled.
 
 use super::Form;
 use super::part::{Part, are_shown_by, hash_template, part_index};
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::mem;
 
 impl Form {
-    /// Returns `true` if a plan would make it as it is, but for its parts.
+    /// Returns `true` if a plan would create this structure, apart from its parts.
     pub(super) fn is_as_planned(&self, plan: &Plan) -> bool {
         match (self, &plan.choice) {
             (Self::Hash(_), Choice::Hash) | (Self::Merged(_), Choice::Merged(_)) => true,
@@ -21,7 +21,7 @@ impl Form {
         }
     }
 
-    /// Makes packets find an entry's flow record. `shown` is the shown body.
+    /// Makes packets find an entry's flow record. `shown` is the published body.
     pub(super) fn put(
         &mut self,
         store: &mut Store,
@@ -44,7 +44,7 @@ impl Form {
         }
     }
 
-    /// Makes packets find an entry's flow record instead of another one's with equal match and rank.
+    /// Makes packets find an entry's flow record instead of one with equal match and rank.
     pub(super) fn replace(
         &mut self,
         store: &mut Store,
@@ -64,7 +64,7 @@ impl Form {
         }
     }
 
-    /// Makes packets no longer find an entry's flow record, but that of the next one with an equal match, if any.
+    /// Hides an entry's flow record from packets, which find the one of the next entry with an equal match, if any.
     pub(super) fn remove(
         &mut self,
         store: &mut Store,
@@ -84,7 +84,7 @@ impl Form {
         }
     }
 
-    /// Sorts the parts in the order of the search, and removes empty ones.
+    /// Sorts the parts in the order of the search, and removes and returns empty ones.
     pub(super) fn tidy(&mut self) -> Vec<Part> {
         let Self::Hash(parts) = self else {
             return Vec::new();
@@ -98,14 +98,14 @@ impl Form {
         empty
     }
 
-    /// Takes empty parts back that are still shown.
+    /// Adds empty parts that are still published again.
     pub(super) fn untidy(&mut self, empty: &mut Vec<Part>) {
         if let Self::Hash(parts) = self {
             parts.append(empty);
         }
     }
 
-    /// Returns its template, and the location of its search structures; `None` for forms that are built again at each
+    /// Returns the template, and the addresses of the search structures; `None` for structures that are rebuilt at each
     /// change.
     pub(super) fn template(&self, near_bytes: usize) -> Option<(Template, Vec<*const u8>)> {
         match self {
@@ -117,7 +117,7 @@ impl Form {
         }
     }
 
-    /// Returns `true` if packets that see this template find its entries, and need not see a better one.
+    /// Returns `true` if packets that see this template find all entries, and another template would not be much better.
     pub(super) fn is_shown_by(&self, shown: &Template, near_bytes: usize) -> bool {
         if let (Template::Hash(shown), Self::Hash(parts)) = (shown, self) {
             return are_shown_by(parts, shown, near_bytes);
@@ -131,7 +131,7 @@ impl Form {
         }
     }
 
-    /// Returns the form with its body; `members` are its entries.
+    /// Creates the form with its body; `members` are its entries.
     pub(super) fn with_body(
         self,
         store: &mut Store,
@@ -150,7 +150,7 @@ impl Form {
         }
     }
 
-    /// Returns the bytes of its search structures, except for those in the arena.
+    /// Returns the size of the search structures in bytes, without those in the arena.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).sum(),
@@ -161,7 +161,7 @@ impl Form {
         }
     }
 
-    /// Returns the bytes of each part's search structure, without the entries.
+    /// Returns the size of each part's search structure in bytes, without the entries.
     pub(super) fn part_bytes(&self) -> Vec<usize> {
         match self {
             Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).collect(),
@@ -171,7 +171,7 @@ impl Form {
         }
     }
 
-    /// Frees it, except for its flow records, when packets can no longer be in it.
+    /// Retires it, except for its flow records: it is freed when no packet can use it.
     pub(super) fn retire(self, store: &mut Store) {
         match self {
             Self::Hash(parts) => {
@@ -185,7 +185,7 @@ impl Form {
         }
     }
 
-    /// Frees it, but for its flow records: packets never saw it.
+    /// Frees it, except for its flow records; packets must never have seen it.
     pub(super) fn forget(self, store: &mut Store) {
         match self {
             Self::Lpm(routes) => routes.trie.free(&mut store.arena),
