@@ -86,9 +86,9 @@ pub(super) struct TableForm {
     /// The number of entries at the last inspection.
     planned_entries: usize,
     changes: usize,
-    /// The number of changes, and the time when [`TableForm::settle`] first saw this number.
+    /// The number of changes, and the time when [`TableForm::is_due`] first saw this number.
     quiet: Option<(usize, Duration)>,
-    /// The number of entries when `settle` was last called.
+    /// The number of entries when [`TableForm::is_due`] was last called.
     seen_entries: usize,
     /// The earliest time of the next inspection.
     rests_until: Duration,

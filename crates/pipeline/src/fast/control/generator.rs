@@ -1,4 +1,4 @@
-//! Generating the code, or the interpreter's data, of tables and actions.
+//! The generator of code, or of the interpreter's data, for tables and actions.
 
 #[cfg(target_arch = "x86_64")]
 use super::machine::{Assembler, Code, CodeCache, CodeError, CodeKey};
@@ -10,16 +10,16 @@ use crate::fast::datapath::table::Template;
 use std::io;
 use std::sync::Arc;
 
-/// The maximum bytes of all machine code. Each table and each action program needs a page.
+/// The maximum size of all machine code, in bytes. Each table and each action program needs at least a page.
 #[cfg(target_arch = "x86_64")]
 const CODE_BYTES_MAX: usize = 64 << 20;
 
 /// The code, or the interpreter's data, of a table or of a flow record's actions.
 #[derive(Clone, Debug)]
 pub(super) enum Executor {
-    /// The interpreter carries out tables by their template.
+    /// The interpreter searches the table by its template.
     Template,
-    /// The interpreter carries out action programs.
+    /// The interpreter executes the action program.
     Program(Arc<ActionProgram>),
     /// Machine code.
     #[cfg(target_arch = "x86_64")]
@@ -38,7 +38,7 @@ impl Executor {
         }
     }
 
-    /// The instructions of machine code, one a line; `None` for the interpreter.
+    /// Returns the instructions of machine code, one per line; `None` for the interpreter.
     pub fn listing(&self) -> Option<String> {
         match self {
             Self::Template | Self::Program(_) => None,
@@ -48,7 +48,7 @@ impl Executor {
     }
 }
 
-/// Makes executors.
+/// A generator of executors.
 #[derive(Debug)]
 pub(super) enum Generator {
     Interpreter,
@@ -62,7 +62,7 @@ pub(super) enum Generator {
 }
 
 impl Generator {
-    /// Creates a generator; `is_shared` means that several threads count in one flow record.
+    /// Creates a generator. `is_shared` means that several threads count in the same flow records.
     pub fn new(backend: Backend, is_shared: bool) -> Self {
         match backend {
             #[cfg(target_arch = "x86_64")]
@@ -75,7 +75,7 @@ impl Generator {
         }
     }
 
-    /// Returns the bytes of the code, in whole pages.
+    /// Returns the size of the code in bytes, in whole pages.
     pub fn used_bytes(&self) -> usize {
         match self {
             Self::Interpreter => 0,
@@ -84,7 +84,7 @@ impl Generator {
         }
     }
 
-    /// Returns `true` if the system has refused memory for code, which the interpreter does without.
+    /// Returns `true` if the system has refused memory for code. The interpreter needs none.
     pub fn is_refused(&self) -> bool {
         match self {
             Self::Interpreter => false,
@@ -96,7 +96,7 @@ impl Generator {
     /// Generates the code of actions.
     ///
     /// # Errors
-    /// The system's, if it has no memory for code; [`io::ErrorKind::OutOfMemory`] if the maximum is reached.
+    /// The system's error if it has no memory for code; [`io::ErrorKind::OutOfMemory`] if the maximum is reached.
     pub fn actions(&mut self, program: &ActionProgram) -> io::Result<Executor> {
         match self {
             Self::Interpreter => Ok(Executor::Program(Arc::new(program.clone()))),
@@ -153,14 +153,14 @@ impl Generator {
     }
 }
 
-/// Notes code that was made just now under its name, for `perf`.
+/// Names new code for `perf`.
 #[cfg(target_arch = "x86_64")]
 fn finish(
     code: Result<Arc<Code>, CodeError>,
     name: impl FnOnce() -> String,
 ) -> io::Result<Executor> {
     let code = code.map_err(refused)?;
-    // Shared code was already counted.
+    // Shared code has already been counted.
     if Arc::strong_count(&code) == 1 {
         perf_map::note(code.bytes(), name);
     }

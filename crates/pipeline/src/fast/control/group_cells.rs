@@ -1,4 +1,4 @@
-//! The cells of all groups that flow records lead to, and the groups that these show.
+//! The cells of all groups that flow records refer to, and the compiled groups that they show.
 
 use super::translate::BoundBucket;
 use crate::counters::EntryCounters;
@@ -15,24 +15,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use urtica_wire::{GROUP_ANY, GroupType};
 
-/// Cells by the numbers of their groups.
+/// Cells, by the number of their group.
 #[derive(Debug, Default)]
 pub(super) struct GroupCells {
     cells: HashMap<u32, Held>,
     /// Groups whose cells are not up to date.
     stale: BTreeSet<u32>,
-    /// Groups with a bucket that watches a port or group, and those with one that watches a group.
+    /// Groups with a bucket that watches a port or group, and groups with one that watches a group.
     watching: BTreeSet<u32>,
     watching_groups: BTreeSet<u32>,
     /// Replaced groups that packets may still use.
     replaced: Vec<Replaced>,
 }
 
-/// A replaced group, freed when no packet can use it.
+/// A replaced group, to be freed when no packet can use it.
 #[derive(Debug)]
 pub(super) enum Replaced {
     Group(#[expect(dead_code, reason = "freed with this")] Arc<CompiledGroup>),
-    /// Counters of a group and of its buckets.
+    /// The counters of a group and its buckets.
     Counters(Vec<Ref>),
 }
 
@@ -42,7 +42,7 @@ struct Held {
     cell: Arc<GroupCell>,
     /// The number of flow records that refer to it.
     records: usize,
-    /// The shown group; `None` if packets are left to the plain form.
+    /// The group that the cell shows; `None` if packets are left to the plain form.
     shown: Option<Arc<CompiledGroup>>,
     /// The counters of the group and its buckets.
     counters: Vec<Ref>,
@@ -60,14 +60,14 @@ pub(super) struct World<'a> {
 const COUNTERS_UNITS: usize = 1;
 
 impl GroupCells {
-    /// The address of a group's cell, for one more flow record.
+    /// Returns the address of a group's cell, for another flow record.
     pub fn acquire(&mut self, group_id: u32) -> u64 {
         let held = self.hold(group_id);
         held.records += 1;
         Arc::as_ptr(&held.cell) as u64
     }
 
-    /// Releases the cell of a flow record that no packet uses any longer. The cell of an existing group stays, as it has the
+    /// Releases the cell of a flow record that no packet uses any longer. The cell of an existing group stays, since it has the
     /// group's counters.
     pub fn release(&mut self, group_id: u32) {
         if let Some(held) = self.cells.get_mut(&group_id) {
@@ -78,7 +78,7 @@ impl GroupCells {
         }
     }
 
-    /// Notes that a group was added, modified or deleted; without a number, that all were deleted.
+    /// Notes that a group was added, modified or deleted; `None` means that all were deleted.
     pub fn note(&mut self, group_id: Option<u32>, groups: &Groups) {
         let Some(group_id) = group_id else {
             return self.stale.extend(self.cells.keys());
@@ -96,13 +96,13 @@ impl GroupCells {
             has_changed = true;
         }
         if has_changed {
-            // A bucket may watch one of the groups that have changed.
+            // A bucket may watch one of the changed groups.
             self.refresh_those(&self.watching_groups, world.groups, world.is_live);
         }
         std::mem::take(&mut self.replaced)
     }
 
-    /// Updates the liveness of buckets for packets.
+    /// Updates the liveness of buckets.
     pub fn refresh_liveness(&self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
         self.refresh_those(&self.watching, groups, is_live);
     }
@@ -138,7 +138,7 @@ impl GroupCells {
         }
     }
 
-    /// Makes groups keep the counts of the compiled form, which processes no more packets.
+    /// Makes groups take over the counts of the compiled form, which processes no more packets.
     pub fn end(&mut self, groups: &Groups) {
         let known = self.cells.keys().filter_map(|&id| groups.get(id));
         known.for_each(|group| counters_of(group).for_each(GroupCounters::unlink));
@@ -157,7 +157,7 @@ impl GroupCells {
         })
     }
 
-    /// Returns the compiled current group; `None` if packets must be left to the plain form. Groups never form loops.
+    /// Returns the compiled form of the current group; `None` if packets must be left to the plain form. Groups form no loops.
     fn current(&mut self, group_id: u32, world: &mut World<'_>) -> Option<Arc<CompiledGroup>> {
         self.hold(group_id);
         if self.stale.remove(&group_id) {
@@ -186,7 +186,7 @@ impl GroupCells {
         self.replaced.extend(before.map(Replaced::Group));
     }
 
-    /// Frees a deleted group's data; the cell stays while flow records refer to it.
+    /// Frees the data of a deleted group. Its cell stays while flow records refer to it.
     fn forget_missing(&mut self, group_id: u32) {
         let Some(held) = self.cells.get_mut(&group_id) else {
             return;
@@ -199,7 +199,7 @@ impl GroupCells {
         }
     }
 
-    /// `None` if the compiled form does not carry out all of its buckets, or has no memory for its counters.
+    /// Compiles a group; `None` if the compiled form does not support all of its buckets, or has no memory for its counters.
     fn compile(
         &mut self,
         group_id: u32,
@@ -237,7 +237,7 @@ impl GroupCells {
         })
     }
 
-    /// Compiles a bucket, with the requirements on frames for it and for its groups.
+    /// Compiles a bucket, and returns its requirements on frames, including those of its groups.
     fn compile_bucket(
         &mut self,
         bucket: &Bucket,
@@ -265,7 +265,7 @@ impl GroupCells {
         Some((compiled, needs))
     }
 
-    /// Creates the counters of a group and its buckets, unless they exist. `None` if there is no memory.
+    /// Creates the counters of a group and its buckets, unless they exist. `None` if there is not enough memory.
     fn link(&mut self, group_id: u32, group: &Group, world: &mut World<'_>) -> Option<()> {
         if !group.counters.linked.pointer().is_null() {
             return Some(());
@@ -287,8 +287,8 @@ impl GroupCells {
                 return None;
             };
             let own = world.arena.pointer(block).cast::<EntryCounters>();
-            // SAFETY: the block is long enough for counters, zeroed, and in the arena of the threads' counters. It is freed
-            // after the group is deleted or replaced, which clears the link (`Group::retire`), or has cleared it otherwise.
+            // SAFETY: the block is long enough for counters, zeroed, and in the arena of the threads' counters. It is freed after
+            // the group was deleted or replaced, which clears the link (`Group::retire`), or after it was cleared otherwise.
             unsafe { counters.linked.set(own, world.threads) };
         }
         Some(())

@@ -1,7 +1,7 @@
-//! Converting an entry's match to words for comparisons.
+//! Conversion of an entry's match to words for comparisons.
 //!
-//! Neighbouring bytes share a word: both addresses of IPv4 are one. A word is in memory order, so nothing is swapped or
-//! shifted for packets.
+//! Adjacent bytes share a word: both IPv4 addresses are one. A word is in memory order, so no packet data is swapped or
+//! shifted.
 
 use crate::EntryMatch;
 use crate::fast::datapath::frame::Frame;
@@ -11,15 +11,15 @@ use std::mem::offset_of;
 use urtica_wire::OxmField;
 use urtica_wire::packet::ether_type;
 
-/// A match as the compiled form has it.
+/// A match in the compiled form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub mask: KeyMask,
-    /// One value for each of the mask's words, within its mask.
+    /// One value for each word of the mask, without bits outside the mask.
     pub values: Vec<u64>,
 }
 
-/// A field's position, its size in bytes, and the number of bits after it in the last byte.
+/// The position of a field, its size in bytes, and the number of bits after it in the last byte.
 struct FieldPlace {
     base: Base,
     at: i16,
@@ -38,8 +38,8 @@ impl Key {
         Self::of(match_.fields(), require)
     }
 
-    /// Returns the key of one field, without the prerequisites that a match needs for it. `None` for fields that are at
-    /// different locations in different headers, or that only identify the kind of a header.
+    /// Returns the key of one field, without the prerequisites that a match needs. `None` for fields whose location depends on
+    /// the headers, or that only identify the kind of a header.
     pub fn of_field(field: OxmField, value: u128, mask: u128) -> Option<Self> {
         use OxmField::*;
         let require = match field {
@@ -84,13 +84,13 @@ impl Key {
         })
     }
 
-    /// Returns `true` if a field only requires the presence of a header.
+    /// Returns `true` if a field only requires that a header is present.
     pub fn is_header(&self, field: OxmField) -> bool {
         is_implied(field, self.mask.require)
     }
 }
 
-/// Returns the headers that a field of a match requires.
+/// Returns the headers that a match on a field requires.
 fn required(field: OxmField, value: u128) -> Option<Kinds> {
     use OxmField::*;
     Some(match field {
@@ -109,7 +109,7 @@ fn required(field: OxmField, value: u128) -> Option<Kinds> {
     })
 }
 
-/// Returns the header after an Ethernet type. Every match that needs the header contains the type (1.3.5 table 12).
+/// Returns the header that an Ethernet type announces. Every match that needs the header has the type (1.3.5 table 12).
 fn announced_by(eth_type: u128) -> Kinds {
     match u16::try_from(eth_type) {
         Ok(ether_type::IPV4) => Kinds::IPV4,
@@ -119,8 +119,8 @@ fn announced_by(eth_type: u128) -> Kinds {
     }
 }
 
-/// Returns whether all frames with these headers have the only value of the field that a match could require together
-/// with them.
+/// Returns whether all frames with these headers have the only value of the field that a match with these headers can
+/// require.
 fn is_implied(field: OxmField, require: Kinds) -> bool {
     let network = Kinds::IPV4 | Kinds::IPV6 | Kinds::ARP;
     match field {
@@ -187,7 +187,7 @@ fn place(field: OxmField, require: Kinds) -> Option<FieldPlace> {
     })
 }
 
-/// 8 bytes of a frame that some fields are in.
+/// Eight bytes of a frame, and the fields in them.
 struct Cover {
     base: Base,
     at: i16,
@@ -195,7 +195,7 @@ struct Cover {
     mask: [u8; 8],
 }
 
-/// Returns the words that cover some fields: each starts at the first byte that is not covered yet.
+/// Returns words that cover these fields. Each starts at the first byte that is not covered yet.
 fn cover(mut fields: Vec<(FieldPlace, u128, u128)>) -> Vec<Cover> {
     fields.sort_unstable_by_key(|(place, ..)| (place.base, place.at));
     let mut covers: Vec<Cover> = Vec::with_capacity(2);
@@ -233,7 +233,7 @@ impl Cover {
 }
 
 impl FieldPlace {
-    /// A value of the field as it lies in memory, from the first byte on.
+    /// Returns a value of the field as in memory, from the first byte on.
     fn bytes(&self, value: u128) -> [u8; 16] {
         let shifted = value << self.shift;
         match self.base {

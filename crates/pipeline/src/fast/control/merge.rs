@@ -1,15 +1,15 @@
-//! Sharing hash tables in a table with too many sets of bits to probe one by one (TupleMerge: Daly, Bruschi, Linguaglossa,
-//! Pontarelli, Rossi, Tollet, Torng and Yourtchenko, IEEE/ACM Transactions on Networking 27, 2019).
+//! Sharing hash tables, for tables with too many sets of bits to probe them one by one (TupleMerge: Daly, Bruschi,
+//! Linguaglossa, Pontarelli, Rossi, Tollet, Torng and Yourtchenko, IEEE/ACM Transactions on Networking 27, 2019).
 //!
-//! **What.** [`merge`] gives each entry a *tuple*: a hash table by bits that all of its entries have, possibly with further
-//! bits. Entries with equal keys form a chain, which is searched linearly.
+//! **What.** [`merge`] assigns each entry to a *tuple*: a hash table by bits that all of its entries have, while each may have
+//! further bits. Entries with equal keys form a chain, which is searched linearly.
 //!
-//! **How.** Greedy: the first [`Shape`] is the one that fits the most remaining entries with at most [`CHAIN_MAX`] in a
-//! chain, and so on. Candidates are the entries' shapes, with prefixes shortened and fields left out. After [`GREEDY_MAX`]
-//! tuples, the remaining entries get a tuple for each of their shapes.
+//! **How.** Greedy: the first [`Shape`] is the one that fits the most entries with at most [`CHAIN_MAX`] in a chain; the next
+//! fits the most remaining entries, and so on. Candidates are the entries' shapes, with prefixes shortened and fields
+//! omitted. After [`GREEDY_MAX`] tuples, the remaining entries get a tuple for each of their shapes.
 //!
-//! **Cost.** Choosing: some milliseconds per tuple, regardless of the number of entries, since it uses a sample. Placing: a
-//! hash per entry and tuple.
+//! **Cost.** Choosing shapes needs some milliseconds per tuple, regardless of the number of entries, since it uses a sample.
+//! Assigning entries needs a hash per entry and tuple.
 
 use super::match_key::Key;
 use super::planned::Planned;
@@ -21,20 +21,20 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use urtica_wire::OxmField;
 
-/// The maximum number of entries in a chain with more bits than the shape.
+/// The maximum number of entries in a chain that have more bits than the shape.
 pub(super) const CHAIN_MAX: usize = 8;
 
-/// The number of tuples after which only entries with equal masks share one.
+/// The number of tuples after which only entries with equal masks share a tuple.
 const GREEDY_MAX: usize = 64;
 
-/// The number of the most common masks from which shapes are derived.
+/// The number of masks from which shapes are derived; the most common ones are used.
 const GROUPS_MAX: usize = 24;
 
-/// The numbers of sampled entries for comparing all shapes, and then the best.
+/// The number of sampled entries for comparing all shapes, and then the best ones.
 const SAMPLES: (usize, usize) = (128, 2048);
 const FINALISTS: usize = 8;
 
-/// The multiples of bits to which prefixes are shortened.
+/// The numbers of bits to multiples of which prefixes are shortened.
 const STEPS: [u32; 4] = [1, 4, 8, 16];
 
 /// The bits of a tuple's keys.
@@ -70,7 +70,7 @@ pub(super) fn merge(entries: &[&Planned]) -> Vec<Tuple> {
 }
 
 impl Shape {
-    /// All bits of an entry.
+    /// Returns the shape with all bits of an entry.
     pub fn of(match_: &EntryMatch, key: &Key) -> Self {
         let fields = match_.fields().iter();
         let fields = fields.filter(|&&(field, ..)| !key.is_header(field));
@@ -90,7 +90,7 @@ impl Shape {
             })
     }
 
-    /// Returns an entry's value of these bits, all of which it must have.
+    /// Returns an entry's value of these bits, all of which its match must have.
     pub fn key(&self, match_: &EntryMatch) -> Option<Key> {
         let fields: Vec<_> = self.values(match_).collect();
         let mut key = Key::of(&fields, self.require)?;
@@ -101,7 +101,7 @@ impl Shape {
         Some(key)
     }
 
-    /// Field, value, mask of each.
+    /// Returns the fields with an entry's values and the masks.
     fn values(&self, match_: &EntryMatch) -> impl Iterator<Item = (OxmField, u128, u128)> {
         self.fields.iter().map(|&(field, mask)| {
             let value = match_.get(field).map_or(0, |(value, _)| value);
@@ -109,7 +109,7 @@ impl Shape {
         })
     }
 
-    /// Returns a hash that is equal for entries with equal keys, and hardly ever for others.
+    /// Returns a hash that is equal for entries with equal keys, and nearly always different for others.
     fn hash(&self, match_: &EntryMatch) -> u64 {
         self.values(match_)
             .fold(0x9e37_79b9, |before, (_, value, _)| {
@@ -121,7 +121,7 @@ impl Shape {
             })
     }
 
-    /// With prefixes shortened, and without some fields.
+    /// Returns the shape with prefixes shortened, and without some fields.
     fn relaxed(&self, step: u32, leaves_out: &[OxmField], leaves_out_transport: bool) -> Self {
         let is_left_out = |field: OxmField| {
             leaves_out.contains(&field) || leaves_out_transport && is_of_transport(field)
@@ -140,7 +140,7 @@ impl Shape {
         }
     }
 
-    /// Shapes that entries of this one are within, itself the first.
+    /// Returns shapes whose bits entries of this one have, starting with the shape itself.
     fn variants(&self) -> impl Iterator<Item = Self> {
         use OxmField::*;
         const SOURCES: &[OxmField] = &[Ipv4Src, Ipv6Src, EthSrc, ArpSpa];
@@ -174,7 +174,7 @@ fn is_of_transport(field: OxmField) -> bool {
     )
 }
 
-/// The mask of a prefix that lies within this one; a mask of the whole field stays.
+/// Returns the mask of a shorter prefix; the mask of a whole field stays.
 fn shortened(field: OxmField, mask: u128, step: u32) -> u128 {
     let full = field.full_mask();
     if step == 1 || mask == full {
@@ -185,11 +185,11 @@ fn shortened(field: OxmField, mask: u128, step: u32) -> u128 {
     full & !(full >> len)
 }
 
-/// Entries by shape.
+/// Entries, grouped by shape.
 struct Groups<'a> {
     entries: &'a [&'a Planned],
     shapes: Vec<Shape>,
-    /// The number of each entry's shape.
+    /// The index of each entry's shape.
     group_of: Vec<usize>,
 }
 
@@ -211,7 +211,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The shape that fits most of the entries that are left.
+    /// Returns the shape that fits the most remaining entries.
     fn best_shape(&self, left: &[usize]) -> Shape {
         let candidates = self.candidates(left);
         let finalists = self.ranked(candidates, left, SAMPLES.0);
@@ -222,7 +222,7 @@ impl<'a> Groups<'a> {
             .expect("there are entries, so there are shapes")
     }
 
-    /// Returns shapes from which to choose, derived from those of most entries.
+    /// Returns shapes to choose from, derived from the most common ones.
     fn candidates(&self, left: &[usize]) -> Vec<Shape> {
         let mut counts = vec![0_usize; self.shapes.len()];
         left.iter()
@@ -245,7 +245,7 @@ impl<'a> Groups<'a> {
             .collect()
     }
 
-    /// Returns the shapes in order of quality, judged by a sample of entries.
+    /// Returns the shapes from the best to the worst, judged by a sample of entries.
     fn ranked(&self, shapes: Vec<Shape>, left: &[usize], samples: usize) -> Vec<Shape> {
         let stride = left.len().div_ceil(samples);
         let sample: Vec<_> = left.iter().step_by(stride).copied().collect();
@@ -258,7 +258,7 @@ impl<'a> Groups<'a> {
         scored.into_iter().map(|(_, shape)| shape).collect()
     }
 
-    /// Returns how well a shape fits entries: those at the end of a chain count half of those at its start.
+    /// Returns how well a shape fits entries. One at the end of a chain counts half as much as one at the start.
     fn score(&self, shape: &Shape, sample: &[usize], chain_max: usize) -> usize {
         let fits = |&&index: &&usize| shape.is_within(&self.shapes[self.group_of[index]]);
         let fitting = sample.iter().filter(fits);
@@ -272,7 +272,7 @@ impl<'a> Groups<'a> {
             .sum()
     }
 
-    /// Removes the entries from `left` that fit into a tuple of this shape.
+    /// Moves the entries that fit into a tuple of this shape out of `left`, and returns them.
     fn place(&self, shape: &Shape, left: &mut Vec<usize>) -> Vec<usize> {
         let fits = self.fits(shape);
         let mut chains: HashMap<u64, usize> = HashMap::new();
@@ -296,7 +296,7 @@ impl<'a> Groups<'a> {
         placed
     }
 
-    /// Returns the way in which the entries of each group fit a shape.
+    /// Returns how the entries of each group fit a shape.
     fn fits(&self, shape: &Shape) -> Vec<Fit> {
         let shapes = self.shapes.iter();
         let fit = |other: &Shape| match shape.is_within(other) {
@@ -307,7 +307,7 @@ impl<'a> Groups<'a> {
         shapes.map(fit).collect()
     }
 
-    /// A tuple for each shape.
+    /// Returns a tuple for each shape.
     fn one_by_one(&self, left: &[usize]) -> Vec<Tuple> {
         let mut tuples: Vec<Tuple> = Vec::new();
         let mut of_group = HashMap::new();
@@ -326,13 +326,13 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The way in which entries fit a shape.
+/// How entries fit a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
-    /// They lack some of its bits.
+    /// They lack some of the shape's bits.
     Not,
-    /// They have more bits.
+    /// They have all bits of the shape, and more.
     Partly,
-    /// They have exactly these bits.
+    /// They have exactly the bits of the shape.
     Whole,
 }

@@ -1,4 +1,4 @@
-//! The cells of all meters that flow records lead to.
+//! The cells of all meters that flow records refer to.
 
 use crate::fast::datapath::meter_cell::MeterCell;
 use crate::{Meter, Meters};
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 use urtica_wire::MeterFlags;
 
-/// Cells by the numbers of their meters.
+/// Cells, by the number of their meter.
 #[derive(Debug, Default)]
 pub(super) struct MeterCells {
     cells: HashMap<u32, Held>,
@@ -22,12 +22,12 @@ struct Held {
     cell: Arc<MeterCell>,
     /// The number of flow records that refer to it.
     records: usize,
-    /// The shown meter.
+    /// The meter that the cell shows.
     meter: Option<Arc<Meter>>,
 }
 
 impl MeterCells {
-    /// The address of a meter's cell, for one more flow record.
+    /// Returns the address of a meter's cell, for another flow record.
     pub fn acquire(&mut self, meter_id: u32) -> u64 {
         let stale = &mut self.stale;
         let held = self.cells.entry(meter_id).or_insert_with(|| {
@@ -67,7 +67,7 @@ impl MeterCells {
                 continue;
             };
             let known = meters.get_shared(meter_id).cloned();
-            // Without bands it lets everything pass, as a meter does that is not there.
+            // Without bands a meter passes all packets, as in the plain form if the meter does not exist.
             let missing = || Arc::new(Meter::new(MeterFlags::empty(), Vec::new(), Duration::ZERO));
             let meter = known.unwrap_or_else(missing);
             let shown = Arc::as_ptr(&meter).cast_mut();

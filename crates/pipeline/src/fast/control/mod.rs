@@ -2,11 +2,11 @@
 //!
 //! - `compiler` follows a pipeline's changes; `form` is one table's form. `plan` chooses its template, `decompose` its cut, and
 //!   `merge` the entries that share hash tables (`cut`, `route` and `planned` are their data, `choice` is the result). `search`
-//!   does this in a separate thread.
-//! - `match_key` converts a match to a key, `translate` instructions to an action program.
-//! - `store` has the flow records, `meter_cells` and `group_cells` connect them to meters and groups, `chains` has shared hash
-//!   tables, `generator` the code; `machine` is the code generator for x86-64.
-//! - `explain` prints the results.
+//!   runs these in a separate thread.
+//! - `match_key` converts a match to a key, `translate` converts instructions to an action program.
+//! - `store` owns the flow records, `meter_cells` and `group_cells` link them to meters and groups, `chains` has shared hash
+//!   tables, `generator` creates the code; `machine` is the code generator for x86-64.
+//! - `explain` describes the results.
 
 mod chains;
 mod choice;

@@ -1,9 +1,9 @@
 //! Names of machine code for `perf`.
 //!
-//! **What.** `/tmp/perf-PID.map`, which `perf report` searches for: a line for each piece of code with its address,
-//! length and name, for all code generated after [`write_perf_map`].
+//! **What.** `/tmp/perf-PID.map`, which `perf report` reads: a line for each piece of code, with its address, length and
+//! name, for all code generated after [`write_perf_map`].
 //!
-//! **Limits.** Freed code is not removed: if other code reuses its address, `perf` cannot distinguish them.
+//! **Limits.** Freed code stays in the file. If other code reuses its address, `perf` cannot distinguish them.
 
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
@@ -14,16 +14,16 @@ use std::os::unix::fs::OpenOptionsExt;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-/// `O_NOFOLLOW`: a link that another user has created is not followed.
+/// `O_NOFOLLOW`: a symbolic link that another user created is not followed.
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 static MAP: OnceLock<Mutex<File>> = OnceLock::new();
 
-/// Lists the machine code that the process generates from now on in `/tmp/perf-PID.map`, so that `perf` can name it.
-/// Must be called before anything is compiled.
+/// Makes the process list its machine code in `/tmp/perf-PID.map`, so that `perf` can name it. Must be called before
+/// anything is compiled.
 ///
 /// # Errors
-/// If the file cannot be created: a message with its name.
+/// If the file cannot be created; the error's message contains its name.
 pub fn write_perf_map() -> io::Result<()> {
     let path = format!("/tmp/perf-{}.map", std::process::id());
     let file = OpenOptions::new()
@@ -34,17 +34,17 @@ pub fn write_perf_map() -> io::Result<()> {
         .custom_flags(NO_FOLLOW)
         .open(&path)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write {path}: {error}")))?;
-    // A process has one such file.
+    // A process has only one such file.
     let _ = MAP.set(Mutex::new(file));
     Ok(())
 }
 
-/// Notes a piece of code, if that is wanted.
+/// Adds a piece of code to the file, if there is one.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn note(code: &[u8], name: impl FnOnce() -> String) {
     if let Some(map) = MAP.get() {
         let mut map = map.lock();
-        // A full disk is no reason not to forward: the code stays without a name.
+        // A full disk must not stop forwarding: the code just stays without a name.
         let _ = map.write_all(line(code.as_ptr().addr(), code.len(), &name()).as_bytes());
     }
 }

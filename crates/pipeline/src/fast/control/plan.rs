@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The reason for leaving a table with an unsupported field to the plain form.
 const UNKNOWN_FIELD: &str = "an entry looks at a field that only the plain form knows";
 
-/// The way in which a table will be searched.
+/// How a table will be searched.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The ordered entries that packets may reach, except for the default.
@@ -22,7 +22,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for a table's entries, in their order.
+    /// Creates the plan for a table's ordered entries.
     ///
     /// # Errors
     /// The reason for leaving the table to the plain form.
@@ -34,7 +34,7 @@ impl Plan {
         Ok(Self::of(entries, |entries| Choice::new(entries, effort)))
     }
 
-    /// Adapts the plan to the table's current entries, if it fits them.
+    /// Adapts the plan to the table's current entries, if it still fits.
     ///
     /// # Errors
     /// The reason for leaving the table to the plain form.
@@ -42,7 +42,7 @@ impl Plan {
         let mut known = self.entries.into_iter().chain(self.default).peekable();
         let entries = reached(table.ranked(), |rank, entry| {
             while known.next_if(|planned| planned.rank < rank).is_some() {}
-            // An entry keeps its match as long as its rank exists.
+            // While a rank exists, its entry keeps its match.
             let same = known.next_if(|planned| planned.rank == rank);
             same.map_or_else(|| Key::new(&entry.match_), |planned| Some(planned.key))
         })?;
@@ -54,7 +54,7 @@ impl Plan {
         }))
     }
 
-    /// Returns `true` if searching for a cut may help for these entries.
+    /// Returns `true` if looking for a cut may help for these entries.
     pub fn is_planned(&self) -> bool {
         matches!(
             self.choice,
@@ -62,16 +62,16 @@ impl Plan {
         )
     }
 
-    /// Returns `true` if it has sub-tables.
+    /// Returns `true` if it uses sub-tables.
     pub fn is_cut(&self) -> bool {
         matches!(self.choice, Choice::Cut(_))
     }
 
-    /// Returns the number of words before each flow record; `None` for those of its key.
+    /// Returns the number of words before each flow record; `None` for the number of words of its key.
     pub fn room(&self) -> Option<usize> {
         match self.choice {
             Choice::Hash => None,
-            // Sub-tables find one flow record by different keys.
+            // Sub-tables find a flow record by different keys.
             Choice::Cut(_) => {
                 let entries = self.entries.iter();
                 entries.map(|planned| planned.key.values.len()).max()
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-/// Returns the entries up to the first that matches everything: no packet reaches later ones.
+/// Returns the entries up to the first one that matches everything: no packet reaches later ones.
 fn reached<'a>(
     ranked: impl Iterator<Item = (Rank, &'a Arc<FlowEntry>)>,
     mut key_of: impl FnMut(Rank, &FlowEntry) -> Option<Key>,

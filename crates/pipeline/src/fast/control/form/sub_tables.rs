@@ -1,13 +1,13 @@
-//! A form's sub-tables: the entries of a table that was cut, or of a sub-table that was cut again.
+//! The sub-tables of a table that was cut, or of a sub-table that was cut again.
 //!
-//! Each sub-table has its own form and body, and a pointer, which packets find by their value of the cut's field. The rest
-//! has one, too, for packets that find none. An entry has one flow record: all of the table's flow records follow the same
+//! Each sub-table has its own form and body, and a pointer, which packets find by their value of the cut's field. Packets that
+//! find none use the pointer to the rest. An entry has one flow record. All of the table's flow records follow the same
 //! number of words, the first of which are the entry's key; hash tables of several sub-tables refer to the block, tries and
 //! direct code to the flow record in it.
 //!
-//! A change is applied to each sub-table of the entry. A sub-table that cannot follow it is built again behind its pointer
-//! with merged tuples, which can follow any change and need no code; one of more than [`BULK`] entries only after as many
-//! changes as it has entries. After the last change, the whole table is inspected again.
+//! A change is applied to each sub-table of the entry. A sub-table that cannot follow it is rebuilt behind its pointer with
+//! merged tuples, which can follow any change and need no code. A sub-table of more than [`BULK`] entries is only rebuilt
+//! after as many changes as it has entries. After the last change, the whole table is inspected again.
 
 use super::part::{Part, hash_parts};
 use super::routes::Routes;
@@ -30,70 +30,70 @@ use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The reason why a table is not cut. Cuts are made only by fields with a single location: see [`Cut::new`].
+/// A reason for not cutting a table. Cuts are made only by fields with a single location: see [`Cut::new`].
 const NO_PLACE: &str = "packets have no single place for the field that it would be cut by";
 
-/// The reason why a cut that was chosen is not made of entries that have changed since.
+/// The reason for not using a chosen cut after the entries have changed.
 const TOO_MANY_PLACES: &str = "its entries would be in too many sub-tables";
 
-/// The sub-tables that a cut has made.
+/// The sub-tables of a cut.
 #[derive(Debug)]
 pub(in crate::fast::control) struct SubTables {
     common: Common,
     /// The mask of the keys of sub-tables.
     mask: KeyMask,
     sub_pointers: HashTable,
-    /// By the value that packets have.
+    /// The sub-tables, by the packet's value.
     sub_tables: BTreeMap<u128, SubTable>,
-    /// For packets of no such value.
+    /// The sub-table for packets with none of these values.
     rest: SubTable,
     rest_sub_pointer: *const u8,
-    /// The number of entries, and of their slots in the sub-tables and the rest.
+    /// The number of entries, and the number of their slots in the sub-tables and the rest.
     entries: usize,
     places: usize,
 }
 
-/// The common data of all sub-tables of a cut.
+/// The data that all sub-tables of a cut share.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// The cuts that apply to all packets of the sub-tables. The last one is their own, and does not apply to the rest.
+    /// The cuts that apply to all packets of the sub-tables. The last one created them, and does not apply to the rest.
     pub cuts: Vec<Cut>,
     /// The number of cuts, including this one.
     pub depth: usize,
     /// The number of words before each flow record.
     pub room: usize,
-    /// The flow record of the entry that matches all packets before they were cut, or null.
+    /// The flow record of the entry that matches all packets before the cut, or null.
     pub default: *const FlowRecord,
 }
 
-/// The entries that concern packets of one value.
+/// The entries for packets with one value, or for the rest.
 #[derive(Debug)]
 pub(in crate::fast::control) struct SubTable {
     members: BTreeMap<Rank, Arc<FlowEntry>>,
     /// The number of entries that are only in this sub-table.
     own: usize,
-    /// Of the entry that matches all packets of the sub-table. Entries behind it are members only.
+    /// The rank of the entry that matches all packets of the sub-table. Entries after it are members, but not searched.
     last: Option<Rank>,
     form: Form,
     shown: OwnedBody,
     sub_pointer: Ref,
     /// The number of words of the key before the sub-table pointer.
     sub_pointer_words: usize,
-    /// The number of changes since it was built.
+    /// The number of changes since it was last built.
     since_built: usize,
 }
 
-/// A sub-table to which no pointer leads yet.
+/// A sub-table to which no pointer refers yet.
 struct Made {
     form: Form,
     shown: OwnedBody,
     last: Option<Rank>,
 }
 
-/// The data besides its entries on which a sub-table's form depends.
+/// The data that a sub-table's form depends on, in addition to its entries.
 #[derive(Clone, Copy, Debug)]
 struct Site<'a> {
-    /// As in [`Common`]; the cuts that apply here.
+    /// As in [`Common`], but only the cuts that apply here.
     cuts: &'a [Cut],
     depth: usize,
     room: usize,
@@ -136,10 +136,10 @@ impl Common {
 }
 
 impl SubTables {
-    /// The sub-tables of these entries, in their order, as was chosen for them.
+    /// Creates the chosen sub-tables of these ordered entries.
     ///
     /// # Errors
-    /// Why they cannot be.
+    /// The reason why they cannot be created.
     pub(super) fn new(
         store: &mut Store,
         members: &[Member],
@@ -172,7 +172,7 @@ impl SubTables {
             };
             let added = made.and_then(|made| sub_tables.add(store, value, &members, own, made));
             match added {
-                // No packet has seen the array that it may have outgrown.
+                // If an array was outgrown, no packet has seen it.
                 Ok(grown) => drop(grown),
                 Err(reason) => {
                     sub_tables.forget(store);
@@ -183,8 +183,8 @@ impl SubTables {
         Ok(sub_tables)
     }
 
-    /// Makes a sub-table, and the pointer to it. Returns the array of sub-table pointers that has grown too small: the new
-    /// one has to be shown.
+    /// Creates a sub-table and the pointer to it. Returns an array of sub-table pointers that became too small; then the new
+    /// one must be published.
     fn add(
         &mut self,
         store: &mut Store,
@@ -203,12 +203,12 @@ impl SubTables {
         Ok(grown)
     }
 
-    /// The number of words before each flow record.
+    /// Returns the number of words before each flow record.
     pub fn room(&self) -> usize {
         self.common.room
     }
 
-    /// Returns its template, and the location of the sub-table pointers.
+    /// Returns the template, and the addresses of the sub-table pointers.
     pub fn template(&self) -> (Template, Vec<*const u8>) {
         let pointers = vec![self.sub_pointers.slots_ptr().cast(), self.rest_sub_pointer];
         (Template::Cut(self.mask.clone()), pointers)
@@ -242,7 +242,7 @@ impl SubTables {
         }
     }
 
-    /// Makes packets find an entry's flow record instead of another one's with equal match and rank.
+    /// Makes packets find an entry's flow record instead of one with equal match and rank.
     pub(super) fn replace(
         &mut self,
         store: &mut Store,
@@ -277,7 +277,7 @@ impl SubTables {
         }
     }
 
-    /// Does something about each sub-table on a side, the rest included.
+    /// Calls a function for each sub-table on a side, including the rest.
     fn each(
         &mut self,
         store: &mut Store,
@@ -298,8 +298,8 @@ impl SubTables {
         change(&mut self.rest, store, rest_site)
     }
 
-    /// Creates a sub-table for a new value from the entries of the rest that apply to it: packets with the value find the
-    /// same entries as before.
+    /// Creates a sub-table for a new value, from the entries of the rest that apply to it. Packets with the value find the same
+    /// entries as before.
     fn open(
         &mut self,
         store: &mut Store,
@@ -322,7 +322,7 @@ impl SubTables {
         Ok(())
     }
 
-    /// Removes the sub-table of a value that no entry has any longer: its packets find the same entries in the rest.
+    /// Removes the sub-table of a value that no entry has any longer. Its packets find the same entries in the rest.
     fn close(&mut self, store: &mut Store, value: u128) -> Result<(), NeedsRebuild> {
         if self
             .sub_tables
@@ -355,37 +355,37 @@ impl SubTables {
         &self.rest
     }
 
-    /// Returns the sub-table of packets with this value; `None` means packets without the field.
+    /// Returns the sub-table for packets with this value; `None` stands for packets without the field.
     pub fn sub_table_of(&self, value: Option<u128>) -> &SubTable {
         let sub_table = value.and_then(|value| self.sub_tables.get(&value));
         sub_table.unwrap_or(&self.rest)
     }
 
-    /// Returns the number of the entries' slots in all sub-tables and the rest.
+    /// Returns the number of slots that entries have in all sub-tables and the rest.
     pub fn places(&self) -> usize {
         self.places
     }
 
-    /// The bytes of the search structure for sub-tables.
+    /// Returns the size of the structure that finds sub-tables, in bytes.
     pub fn sub_pointer_bytes(&self) -> usize {
         self.sub_pointers.bytes() + (1 + self.sub_tables.len()) * UNIT_BYTES
     }
 
-    /// Returns the bytes of its search structures, except for those in the arena.
+    /// Returns the size of its search structures in bytes, without those in the arena.
     pub fn bytes(&self) -> usize {
         let sub_tables = self.sub_tables.values().chain([&self.rest]);
         let bytes = sub_tables.map(|sub_table| sub_table.form.bytes() + size_of::<Body>());
         self.sub_pointers.bytes() + bytes.sum::<usize>()
     }
 
-    /// Frees it, except for the flow records, when packets can no longer be in it.
+    /// Retires it, except for the flow records: it is freed when no packet can use it.
     pub fn retire(self, store: &mut Store) {
         let sub_tables = self.sub_tables.into_values().chain([self.rest]);
         sub_tables.for_each(|sub_table| sub_table.retire(store));
         store.retire(OldForm::Hash(self.sub_pointers));
     }
 
-    /// Frees it, but for the flow records: packets never saw it.
+    /// Frees it, except for the flow records; packets must never have seen it.
     pub fn forget(self, store: &mut Store) {
         for sub_table in self.sub_tables.into_values().chain([self.rest]) {
             store.forget_sub_pointer(sub_table.sub_pointer, sub_table.sub_pointer_words);
@@ -395,8 +395,8 @@ impl SubTables {
 }
 
 impl SubTable {
-    /// A sub-table of these entries, in their order, `own` of which are in no other one, and the pointer to it behind
-    /// these words.
+    /// Creates a sub-table of these ordered entries, `own` of which are in no other one, and the pointer to it after these
+    /// words.
     fn new(
         store: &mut Store,
         members: &[Member],
@@ -480,12 +480,12 @@ impl SubTable {
         self.follow(store, site, removed)
     }
 
-    /// Returns `true` if packets do not reach an entry, as one before it matches them all.
+    /// Returns `true` if packets do not reach an entry, because one before it matches them all.
     fn is_behind(&self, rank: Rank) -> bool {
         self.last.is_some_and(|last| last < rank)
     }
 
-    /// Shows the changes of the form, or builds it again if it could not follow them.
+    /// Publishes the changes of the form, or rebuilds the form if it could not follow them.
     fn follow(
         &mut self,
         store: &mut Store,
@@ -500,7 +500,7 @@ impl SubTable {
         }
     }
 
-    /// Shows another body if the shown one no longer fits the sub-table.
+    /// Publishes another body, if the current one no longer fits the sub-table.
     fn refresh(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
         let (shown, near_bytes) = (&self.shown.body, near_bytes(site.count));
         if self.form.is_shown_by(&shown.template, near_bytes) {
@@ -523,14 +523,14 @@ impl SubTable {
     }
 
     fn show(&mut self, store: &mut Store, body: OwnedBody) {
-        // SAFETY: it is the pointer to this sub-table, created with this number of words before it, and retired with it.
+        // SAFETY: this is the pointer to the sub-table, created with this number of words before it, and retired with it.
         unsafe { store.lead(self.sub_pointer, self.sub_pointer_words, &body.body) };
         let old = std::mem::replace(&mut self.shown, body);
         store.retire(OldForm::Body(old));
     }
 
-    /// Builds the form again, behind the same pointer, with merged tuples, which need no new code: the whole table is
-    /// inspected again after the last change.
+    /// Rebuilds the form behind the same pointer, with merged tuples, which need no new code. After the last change, the whole
+    /// table is inspected again.
     fn rebuild(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
         if self.members.len() > BULK && self.since_built < self.members.len() {
             return Err(NeedsRebuild);
@@ -549,7 +549,7 @@ impl SubTable {
         Ok(())
     }
 
-    /// Returns the shown template.
+    /// Returns the published template.
     pub fn template(&self) -> &Template {
         &self.shown.body.template
     }
@@ -560,7 +560,7 @@ impl SubTable {
         self.members.range(..=last).map(|(_, entry)| &**entry)
     }
 
-    /// Its own sub-tables, if it was cut again.
+    /// Returns its sub-tables, if it was cut again.
     pub fn sub_tables(&self) -> Option<&SubTables> {
         match &self.form {
             Form::Cut(sub_tables) => Some(sub_tables),
@@ -568,7 +568,7 @@ impl SubTable {
         }
     }
 
-    /// Returns the bytes of its search structure, without the entries.
+    /// Returns the size of its search structure in bytes, without the entries.
     pub fn bytes(&self) -> usize {
         match &self.form {
             Form::Cut(sub_tables) => sub_tables.bytes(),
@@ -592,15 +592,15 @@ impl SubTable {
 }
 
 impl Made {
-    /// Creates the form that follows changes best, for the ordered entries of a sub-table.
+    /// Creates the form that follows changes best, for a sub-table's ordered entries.
     fn merged(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
         let (reached, ..) = site.reached(members);
         let planned: Vec<_> = reached.iter().map(|member| member.planned).collect();
         Self::new(store, members, site, &Choice::merged(&planned))
     }
 
-    /// Creates the chosen form for the ordered entries of a sub-table, and its body. If they have changed since, and it does
-    /// not fit, they share hash tables.
+    /// Creates the chosen form for a sub-table's ordered entries, and its body. If the entries have changed since the choice and
+    /// it no longer fits, they share hash tables.
     fn new(
         store: &mut Store,
         members: &[Member],
@@ -635,15 +635,15 @@ impl Made {
     }
 }
 
-/// Returns `true` if these can have a hash table for each set of bits.
+/// Returns `true` if these entries can have a hash table for each set of bits.
 fn is_for_hash(members: &[Member]) -> bool {
     let masks = count_masks(members.iter().map(|member| member.planned));
     (1..=MAX_PARTS).contains(&masks)
 }
 
 impl Site<'_> {
-    /// Returns the entries that packets reach, the flow record for packets that match none of them, and the rank of its
-    /// entry, if it is one of these.
+    /// Returns the entries that packets reach, the flow record for packets that match none of them, and the rank of that
+    /// record's entry, if it is one of `members`.
     fn reached<'m, 'a>(
         &self,
         members: &'m [Member<'a>],
@@ -663,7 +663,7 @@ impl Site<'_> {
     }
 }
 
-/// Returns the maximum bytes of one of `count` sub-tables that is searched without pauses.
+/// Returns the maximum size of one of `count` sub-tables that is searched without pauses, in bytes.
 fn near_bytes(count: usize) -> usize {
     NEAR_BYTES / count.max(1)
 }

@@ -32,13 +32,13 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// The offset of a thread's counters in its area for a flow record.
+/// The offset of a flow record's counters in a thread's area.
 const COUNTED_PACKETS: i32 = offset_of!(EntryCounters, packets) as i32;
 const COUNTED_BYTES: i32 = offset_of!(EntryCounters, bytes) as i32;
 const COUNTED_LAST_USED: i32 = offset_of!(EntryCounters, last_used_ns) as i32;
 
-/// Emits an action program. `rax` holds the flow record. `rdx` is for temporary values, `r8` for the pointer to `data`
-/// or `transport`, `r9` for `network`; `r10` and `r11` are those of [`Sums`].
+/// Emits an action program. `rax` holds the flow record. `rdx` holds temporary values, `r8` the pointer to `data` or
+/// `transport`, `r9` the pointer to `network`; `r10` and `r11` belong to [`Sums`].
 pub(super) fn emit(
     emitter: &mut Emitter,
     program: &ActionProgram,
@@ -87,7 +87,7 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// Emits a check that must come before the frame is counted.
+    /// Emits a check that must precede counting the frame.
     fn check(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
         if self.program.end == End::Group {
             self.check_group(to_plain)?;
@@ -131,7 +131,7 @@ impl<'a> Actions<'a> {
         Ok(())
     }
 
-    /// Checks the requirements of the group, in addition to the program's.
+    /// Checks the group's requirements, in addition to the program's.
     fn check_group(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
         let headroom = self.program.headroom() as u32;
         let ttl_decrements = u32::from(self.program.ttl_decrements());
@@ -147,9 +147,9 @@ impl<'a> Actions<'a> {
         asm.je(to_plain)
     }
 
-    /// Calls a function with the frame and the context, unless `arguments` has others; its result is in `edx`. The registers
-    /// that all code of actions relies on are saved on the stack, with 8 more bytes to align it to 16 for the call. Other
-    /// registers are lost.
+    /// Emits a call of a function with the frame and the context, unless `arguments` has others; its result is in `edx`. The
+    /// registers that all code of actions relies on are saved on the stack, with 8 more bytes to align it to 16 for the call.
+    /// Other registers are lost.
     fn call(
         &mut self,
         function: u64,
@@ -174,12 +174,12 @@ impl<'a> Actions<'a> {
         Ok(())
     }
 
-    /// Counts the frame for the entry and for the table.
+    /// Emits counting the frame for the entry and for the table.
     fn count(&mut self, is_shared: bool) -> Result<(), IcedError> {
         let asm = &mut self.writer.emitter.asm;
         asm.mov(edx, dword_ptr(place!(frame.len)))?;
         if is_shared {
-            // The location of the record's counters in the thread's area: see `thread_counts`.
+            // The address of the record's counters in the thread's area: see `thread_counts`.
             asm.lea(r11, qword_ptr(place!(record.counters)))?;
             asm.sub(r11, qword_ptr(place!(context.arena)))?;
             asm.and(r11, -(UNIT_BYTES as i32))?;
@@ -263,7 +263,7 @@ impl<'a> Actions<'a> {
         asm.mov(word_ptr(r8 + at as i32 + 4), dx)
     }
 
-    /// Both addresses lie behind each other, in the frame as in the flow record.
+    /// Emits setting both Ethernet addresses, which are adjacent in the frame and in the flow record.
     fn set_both_eth(&mut self, params: usize) -> Result<(), IcedError> {
         self.writer.point_to(Pointer::Data)?;
         let asm = &mut self.writer.emitter.asm;
@@ -305,7 +305,7 @@ impl<'a> Actions<'a> {
         asm.mov(qword_ptr(place!(frame.metadata)), rdx)
     }
 
-    /// Emits code for IPv4 or IPv6, depending on the frame, with the TTL's offset from `r9`, and whether it is IPv4's.
+    /// Emits code for IPv4 or IPv6, depending on the frame, with the TTL's offset from `r9`, and whether it is IPv4's TTL.
     fn of_ip(
         &mut self,
         behind: &str,
@@ -328,8 +328,8 @@ impl<'a> Actions<'a> {
         self.writer.here(&mut done, behind)
     }
 
-    /// Emits a jump to a function that returns to the caller of this code; the frame and the context are its arguments
-    /// already.
+    /// Emits a jump to a function that returns to this code's caller. Its arguments, the frame and the context, are already in
+    /// registers.
     fn hand_over(&mut self) -> Result<(), IcedError> {
         let hand_over = group::hand_over as *const () as u64;
         let origin = offset_of!(FlowRecord, params) + self.program.ops_params_len() + CELL_LEN;
@@ -340,7 +340,7 @@ impl<'a> Actions<'a> {
         emitter.asm.jmp(r11)
     }
 
-    /// Notes the ways out before the end.
+    /// Emits noting the additional outputs, which precede the end.
     fn send(&mut self) -> Result<(), IcedError> {
         let params = offset_of!(FlowRecord, params) + self.program.ops_params_len();
         let count = u32::from(self.program.sent);
@@ -350,7 +350,7 @@ impl<'a> Actions<'a> {
         })
     }
 
-    /// Sends a copy of the frame as it is, with checksums that follow all changes.
+    /// Emits sending a copy of the current frame, with checksums that include all changes.
     fn send_copy(&mut self, params: usize) -> Result<(), IcedError> {
         self.sums.finish(&mut self.writer)?;
         let send_copy = execute::send_copy as *const () as u64;

@@ -26,17 +26,18 @@ pub(crate) enum CodeKey {
     Actions(ActionProgram),
 }
 
-/// Code in use, by its key. Users keep it while frames may reach it; then it is freed.
+/// Code in use, by key. Users keep it alive while frames may reach it; then it is freed.
 #[derive(Debug, Default)]
 pub(crate) struct CodeCache {
     codes: HashMap<CodeKey, Weak<Code>>,
 }
 
 impl CodeCache {
-    /// Returns the code for a key, generated unless it exists. Unused entries are removed whenever code is generated, which
-    /// takes far longer.
+    /// Returns the code for a key, and generates it if necessary. Unused entries are removed whenever code is generated, since
+    /// generating needs far more time.
     ///
     /// # Errors
+    /// The assembler's errors.
     /// Those of the assembler.
     pub fn get(&mut self, assembler: &Assembler, key: &CodeKey) -> Result<Arc<Code>, CodeError> {
         if let Some(code) = self.codes.get(key).and_then(Weak::upgrade) {

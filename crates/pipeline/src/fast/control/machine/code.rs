@@ -1,11 +1,11 @@
-//! Code that is finished.
+//! Finished machine code.
 
 use super::error::CodeError;
 use super::listing::{self, Names};
 use super::memory::{Executable, Room};
 use std::sync::Arc;
 
-/// Code, which runs from its first byte and is freed when this is dropped.
+/// Executable code, whose entry point is its first byte, and which is freed on drop.
 #[derive(Debug)]
 pub(crate) struct Code {
     executable: Executable,
@@ -24,13 +24,13 @@ impl Code {
         self.bytes().as_ptr().addr() as u64
     }
 
-    /// Its bytes.
+    /// Returns the machine code.
     pub fn bytes(&self) -> &[u8] {
         self.executable.bytes()
     }
 
-    /// Returns its instructions, one per line. It contains no absolute addresses: locations in the code and in
-    /// structures have names, and flow records are numbered.
+    /// Returns its instructions, one per line, without absolute addresses: locations in the code and in structures have names,
+    /// and flow records are numbered.
     pub fn listing(&self) -> String {
         listing::of(self.bytes(), &self.names)
     }

@@ -1,6 +1,6 @@
-//! Comparing frames with entries one by one: the table is in the code.
+//! Direct code, which compares frames with entries one by one: the table's values are constants in the code.
 //!
-//! For consecutive entries with the same bits, headers are checked once, and the first word is read once.
+//! For consecutive entries with equal bits, headers are checked once, and the first word is read once.
 
 use super::actions;
 use super::emit::Emitter;
@@ -17,14 +17,14 @@ use iced_x86::code_asm::*;
 /// An entry and its action program.
 type Entry<'a> = (&'a Rule, &'a ActionProgram);
 
-/// The bases that have a register each, with it.
+/// The bases that have their own register, with the register.
 const POINTERS: [(Base, AsmRegister64); 3] = [
     (Base::Data, r9),
     (Base::Network, r10),
     (Base::Transport, r11),
 ];
 
-/// `r8` holds the first word to compare, `rdx` and `rax` further ones.
+/// Emits a table. `r8` holds the first word to compare, `rdx` and `rax` further ones.
 pub(super) fn emit(
     emitter: &mut Emitter,
     rules: &[Entry],
@@ -106,7 +106,7 @@ fn read(emitter: &mut Emitter, word: &Word, to: Pair) -> Result<(), IcedError> {
     WordReader::loaded(register, word.base).read(emitter, word, to, rdx)
 }
 
-/// Compares a word with a constant, by the shortest instruction that has it.
+/// Emits a comparison of a word with a constant, with the shortest possible instruction.
 fn compare(emitter: &mut Emitter, word: Pair, value: u64) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
     if let Ok(value) = i32::try_from(value as i64) {

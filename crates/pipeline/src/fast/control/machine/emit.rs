@@ -1,4 +1,4 @@
-//! Code while it is being written.
+//! The emitter of code.
 
 use super::code::Code;
 use super::error::CodeError;
@@ -9,7 +9,7 @@ use iced_x86::code_asm::{CodeAssembler, CodeLabel, ptr, qword_ptr, rdx};
 use iced_x86::{BlockEncoderOptions, IcedError};
 use std::sync::Arc;
 
-/// Instructions, with names of positions for listings.
+/// Instructions, and names of positions for listings.
 pub(super) struct Emitter {
     pub asm: CodeAssembler,
     places: Vec<(CodeLabel, String)>,
@@ -30,7 +30,7 @@ impl Emitter {
         self.asm.create_label()
     }
 
-    /// Sets a label at the next instruction.
+    /// Places a label at the next instruction.
     pub fn here(
         &mut self,
         label: &mut CodeLabel,
@@ -41,12 +41,13 @@ impl Emitter {
         Ok(())
     }
 
-    /// Names a number in listings.
+    /// Sets the name of a number for listings.
     pub fn name_constant(&mut self, constant: u64, name: String) {
         self.constants.push((constant, name));
     }
 
-    /// Leaves the frame until memory has arrived. All registers but `rdi` and `rsi` are lost.
+    /// Emits a pause until memory has arrived, during which other frames are processed. All registers except `rdi` and `rsi`
+    /// are lost.
     pub fn pause(&mut self, name: impl Into<String>) -> Result<(), IcedError> {
         let mut resumed = self.label();
         self.asm.lea(rdx, ptr(resumed))?;
@@ -55,7 +56,7 @@ impl Emitter {
         self.here(&mut resumed, name)
     }
 
-    /// The code, ready to run.
+    /// Returns the code, ready to run.
     pub fn finish(mut self, room: &Arc<Room>) -> Result<Code, CodeError> {
         let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
         let assembled = self.asm.assemble_options(0, options)?;

@@ -1,4 +1,4 @@
-//! The ends of code: in a flow record's actions, in the next table, or with a verdict.
+//! How code ends: in a flow record's actions, in the next table, or with a verdict.
 
 use super::emit::Emitter;
 use super::operands::place;
@@ -8,12 +8,12 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// Jumps to the actions of the flow record in `rax`.
+/// Emits a jump to the actions of the flow record in `rax`.
 pub(super) fn act(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.jmp(qword_ptr(place!(record.code)))
 }
 
-/// Emits the search's end without an entry other than the one that matches everything, if any. `rdx` holds the body.
+/// Emits the end of a search without an entry, which uses the one that matches everything, if any. `rdx` holds the body.
 pub(super) fn miss(emitter: &mut Emitter) -> Result<(), IcedError> {
     let (mut none, mut to_plain) = (emitter.label(), emitter.label());
     emitter.asm.mov(rax, qword_ptr(place!(body.default)))?;
@@ -29,7 +29,7 @@ pub(super) fn miss(emitter: &mut Emitter) -> Result<(), IcedError> {
     punt(emitter)
 }
 
-/// The plain way, from this table on.
+/// Emits leaving the frame to the plain form, from this table on.
 pub(super) fn punt(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.mov(edx, dword_ptr(place!(header.table_id)))?;
     emitter.asm.mov(word_ptr(place!(frame.table_id)), dx)?;
@@ -37,7 +37,7 @@ pub(super) fn punt(emitter: &mut Emitter) -> Result<(), IcedError> {
     verdict(emitter, PUNT)
 }
 
-/// Ends with a number that is known beforehand.
+/// Emits an end with a constant output.
 pub(super) fn verdict(emitter: &mut Emitter, out_port: u32) -> Result<(), IcedError> {
     emitter
         .asm
@@ -45,7 +45,7 @@ pub(super) fn verdict(emitter: &mut Emitter, out_port: u32) -> Result<(), IcedEr
     emitter.asm.ret()
 }
 
-/// Emits a jump to the table whose number is the flow record's target.
+/// Emits a jump to the table that is the flow record's target.
 pub(super) fn goto(emitter: &mut Emitter) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
     asm.mov(ecx, dword_ptr(place!(record.target)))?;
@@ -60,7 +60,7 @@ pub(super) fn enter(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.jmp(qword_ptr(place!(body.code)))
 }
 
-/// Emits adding 1 to one of the table's counts. Uses `r11`.
+/// Emits an increment of one of the table's counts. Uses `r11`.
 pub(super) fn count(emitter: &mut Emitter, offset: usize) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
     asm.mov(r11d, dword_ptr(place!(header.index)))?;
@@ -69,6 +69,6 @@ pub(super) fn count(emitter: &mut Emitter, offset: usize) -> Result<(), IcedErro
     asm.inc(qword_ptr(r11 + offset as i32))
 }
 
-/// The sizes that indexes are shifted by are powers of two.
+/// Indexes are scaled by shifting, so these sizes must be powers of two.
 const _: () =
     assert!(size_of::<Header>().is_power_of_two() && size_of::<TableCounts>().is_power_of_two());

@@ -1,4 +1,4 @@
-//! Searching hash tables, one for each set of bits.
+//! Search of hash tables, one for each set of bits.
 //!
 //! ```text
 //!  for each part:                         no such header ──► next part
@@ -28,8 +28,8 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// While a part is searched, `r8` holds its slots, `r9` the first word of the key, `r10` the slot's number, `r11` the
-/// slot and then its block, `eax` the tag.
+/// Emits the search. Within a part, `r8` holds the slots, `r9` the first word of the key, `r10` the slot's number, `r11`
+/// the slot and then its block, `eax` the tag.
 pub(super) fn emit(emitter: &mut Emitter, parts: &[HashPart]) -> Result<(), CodeError> {
     if !(1..=MAX_PARTS).contains(&parts.len()) {
         return Err(CodeError::Unsupported(
@@ -45,7 +45,7 @@ pub(super) fn emit(emitter: &mut Emitter, parts: &[HashPart]) -> Result<(), Code
     Ok(Search::new(emitter, parts, Finds::Records).emit()?)
 }
 
-/// Emits the search for the sub-table pointers of a cut table, by keys under this mask.
+/// Emits the search for a cut table's sub-table pointers, by keys under this mask.
 pub(super) fn emit_cut(emitter: &mut Emitter, mask: &KeyMask) -> Result<(), CodeError> {
     if !(1..=MAX_WORDS).contains(&mask.words.len()) {
         return Err(CodeError::Unsupported("a cut by no words or too many"));
@@ -59,14 +59,14 @@ pub(super) fn emit_cut(emitter: &mut Emitter, mask: &KeyMask) -> Result<(), Code
     Ok(Search::new(emitter, &[part], Finds::SubTables).emit()?)
 }
 
-/// The data after the keys.
+/// What follows a key in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finds {
     Records,
     SubTables,
 }
 
-/// A field of the header of the slots, to which `r8` points.
+/// Returns a field of the slots' header, to which `r8` points.
 macro_rules! slots {
     ($field:ident) => {
         r8 + offset_of!(Slots, $field) as i32
@@ -77,7 +77,7 @@ struct Search<'a> {
     emitter: &'a mut Emitter,
     parts: &'a [HashPart],
     finds: Finds,
-    /// All parts are searched, or need not be.
+    /// The end, after all parts that must be searched.
     end: CodeLabel,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Emits the end: the entry found in any part, the default, or a miss.
+    /// Emits the end, which uses the entry found in any part, or the default, or counts a miss.
     fn finish(mut self) -> Result<(), IcedError> {
         self.emitter.here(&mut self.end, "end")?;
         if self.keeps_best() {
@@ -149,12 +149,12 @@ impl<'a> Search<'a> {
         before.iter().any(|part| !part.is_final)
     }
 
-    /// Returns `true` if an earlier part may have found something when this one is searched.
+    /// Returns `true` if an earlier part may have found an entry before this one is searched.
     fn has_rival(&self, index: usize) -> bool {
         self.parts[..index].iter().any(|part| !part.is_final)
     }
 
-    /// `rdx` holds the body.
+    /// Emits the search of a part. `rdx` holds the body.
     fn part(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
         let part = &self.parts[index];
         let slots = offset_of!(Body, parts) + 8 * index;
@@ -168,8 +168,8 @@ impl<'a> Search<'a> {
         self.probe(index, next)
     }
 
-    /// Emits the hash into `rax`, and the words where [`Self::compare`] expects them: a single one in `r9`, several in
-    /// the frame. See [`crate::fast::memory::hash_table::hash`].
+    /// Emits the hash into `rax`, and the words to where [`Self::compare`] expects them: a single one in `r9`, several in the
+    /// frame. See [`crate::fast::memory::hash_table::hash`].
     fn hash(&mut self, key: &[Word]) -> Result<(), IcedError> {
         let mut reader = WordReader::new(r10);
         let has_several = key.len() > 1;
@@ -194,7 +194,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Reads a word of several, and keeps it in the frame.
+    /// Emits reading one of several words, and keeping it in the frame.
     fn keep(
         &mut self,
         reader: &mut WordReader,
@@ -206,7 +206,7 @@ impl<'a> Search<'a> {
         self.emitter.asm.mov(qword_ptr(key_word(index)), to.0)
     }
 
-    /// Multiplies `rax` with the second word of a pair, which is in `rdx` or 0, and folds the product.
+    /// Emits multiplying `rax` by the second word of a pair, which is in `rdx` or 0, and folding the product.
     fn fold(&mut self, has_second: bool) -> Result<(), IcedError> {
         let asm = &mut self.emitter.asm;
         if has_second {
@@ -218,7 +218,7 @@ impl<'a> Search<'a> {
         asm.xor(rax, rdx)
     }
 
-    /// Turns the hash in `rax` into the slot's number in `r10` and the tag in `eax`.
+    /// Emits converting the hash in `rax` to the slot's number in `r10` and the tag in `eax`.
     fn find_home(&mut self) -> Result<(), IcedError> {
         let asm = &mut self.emitter.asm;
         asm.mov(r10, rax)?;
@@ -227,7 +227,7 @@ impl<'a> Search<'a> {
         asm.or(eax, (TAG_MARK >> 32) as i32)
     }
 
-    /// Emits a pause until the slot is fetched. The state of the search is saved in the frame.
+    /// Emits a pause until the slot has been fetched. The state of the search is saved in the frame.
     fn fetch_slot(&mut self, index: usize) -> Result<(), IcedError> {
         let has_several = self.has_several(index);
         let asm = &mut self.emitter.asm;
@@ -242,7 +242,7 @@ impl<'a> Search<'a> {
         self.restore(index)
     }
 
-    /// Emits a pause until the block in `r11` is fetched.
+    /// Emits a pause until the block in `r11` has been fetched.
     fn fetch_block(&mut self, index: usize) -> Result<(), IcedError> {
         let asm = &mut self.emitter.asm;
         asm.prefetcht0(byte_ptr(r11))?;
@@ -270,7 +270,7 @@ impl<'a> Search<'a> {
         self.parts[index].mask.words.len() > 1
     }
 
-    /// Emits a probe of slots from `r10` on.
+    /// Emits probing slots from `r10` on.
     fn probe(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
         let (mut probe, mut other, mut advance) = (
             self.emitter.label(),
@@ -279,7 +279,7 @@ impl<'a> Search<'a> {
         );
         self.emitter.here(&mut probe, format!("probe {index}"))?;
         let asm = &mut self.emitter.asm;
-        // One load, as slots may change at any time.
+        // One load, since slots may change at any time.
         asm.mov(r11, qword_ptr(slot()))?;
         asm.mov(rdx, r11)?;
         asm.shr(rdx, 32)?;
@@ -320,8 +320,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Emits the handling of the block in `r11`: executes its flow record's actions, keeps it if it is better than the kept
-    /// one, or follows its sub-table pointer.
+    /// Emits handling the block in `r11`: executes its flow record's actions, keeps it if it is better than the one kept, or
+    /// follows its sub-table pointer.
     fn found(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
         let behind = record_offset(self.parts[index].room);
         if self.finds == Finds::SubTables {

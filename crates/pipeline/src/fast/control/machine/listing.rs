@@ -1,4 +1,4 @@
-//! Code as text, for people and for tests.
+//! Code as text, for readers and tests.
 
 use super::operands;
 use iced_x86::{
@@ -9,9 +9,9 @@ use iced_x86::{
 /// Names for listings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// Positions of instructions, by their offset.
+    /// The names of instructions, by their offset.
     pub places: Vec<(u64, String)>,
-    /// Numbers that are addresses, and differ each time.
+    /// The names of numbers that are addresses, and so differ between runs.
     pub constants: Vec<(u64, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! Searching a trie of prefixes.
+//! Search of a trie of prefixes.
 //!
 //! ```text
 //!  first bits of the field ──► entry of the root      [far, and a root of 24 bits: fetch it, pause]
@@ -17,7 +17,7 @@ use crate::fast::memory::lpm::{KEY_BYTES_MAX, NODE};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// The next level's entry is in `r11`, the address of the field's base in `r10`.
+/// Emits the search. `r11` holds the entry of the next level, `r10` the address of the field's base.
 pub(super) fn emit(emitter: &mut Emitter, part: &LpmPart) -> Result<(), CodeError> {
     let len = usize::from(part.len);
     if !matches!(part.root_bits, 16 | 24) || !(root_bytes(part)..=KEY_BYTES_MAX).contains(&len) {
@@ -53,7 +53,7 @@ impl Search<'_> {
         words::require(self.emitter, self.part.require, self.missed)?;
         self.emitter.asm.mov(r8, qword_ptr(place!(body.parts)))?;
         self.root_index()?;
-        // A root of 16 bits has 256 KiB, which fit into the second-level cache: a pause costs more than waiting.
+        // A root of 16 bits has 256 KiB, which fits into the second-level cache: a pause would cost more than waiting.
         let is_root_far = self.part.is_far && self.part.root_bits > 16;
         self.entry(r8, r11, is_root_far, "root")?;
         let mut leaf = self.emitter.label();
@@ -68,7 +68,7 @@ impl Search<'_> {
         ends::miss(self.emitter)
     }
 
-    /// Puts the first bits of the field into `r11`.
+    /// Emits loading the first bits of the field into `r11`.
     fn root_index(&mut self) -> Result<(), IcedError> {
         let field = self.part.field;
         let from = self.reader.place(self.emitter, field.base, field.at)?;
@@ -77,13 +77,13 @@ impl Search<'_> {
             asm.movzx(r11d, word_ptr(from))?;
             return asm.rol(r11w, 8);
         }
-        // One byte more than necessary; there is space for it after frames.
+        // This reads one byte more than necessary; frames are followed by space for it.
         asm.mov(r11d, dword_ptr(from))?;
         asm.bswap(r11d)?;
         asm.shr(r11d, 8)
     }
 
-    /// From the entry in `r11d`, which is a node, to that of the field's byte.
+    /// Emits replacing the entry in `r11d`, which is a node, by that node's entry for the next byte of the field.
     fn node(&mut self, byte: usize) -> Result<(), IcedError> {
         let field = self.part.field;
         self.emitter.asm.and(r11d, !NODE as i32)?;
@@ -95,7 +95,7 @@ impl Search<'_> {
         self.entry(r11, r8, self.part.is_far, &format!("byte {byte}"))
     }
 
-    /// Loads an entry into `r11d`; one that is far is fetched first.
+    /// Emits loading an entry into `r11d`; a far one is fetched first.
     fn entry(
         &mut self,
         base: AsmRegister64,
@@ -112,7 +112,7 @@ impl Search<'_> {
         self.emitter.asm.mov(r11d, dword_ptr(r11))
     }
 
-    /// Emits the actions of the flow record of the entry in `r11d`, if it has one.
+    /// Emits executing the actions of the flow record that the entry in `r11d` refers to, if any.
     fn act(&mut self) -> Result<(), IcedError> {
         self.emitter.asm.test(r11d, r11d)?;
         self.emitter.asm.je(self.missed)?;
@@ -130,7 +130,7 @@ impl Search<'_> {
         ends::act(self.emitter)
     }
 
-    /// Turns the number of a block in `r11` into its address.
+    /// Emits converting the number of a block in `r11` to its address.
     fn follow(&mut self) -> Result<(), IcedError> {
         self.emitter.asm.shl(r11, UNIT_BYTES.ilog2())?;
         self.emitter.asm.add(r11, qword_ptr(place!(context.arena)))

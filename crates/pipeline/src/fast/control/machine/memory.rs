@@ -1,4 +1,4 @@
-//! Memory that code runs in: written first, then made executable, and never both (W^X).
+//! Executable memory, which is first written and then made executable, and never both at once (W^X).
 
 use super::error::CodeError;
 use rustix::io::Errno;
@@ -7,18 +7,18 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Memory is mapped in pages of this.
+/// The granularity of mappings.
 const PAGE_BYTES: usize = 4096;
 
 /// The size of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// The used and maximum memory for code.
+/// The used and the maximum memory for code.
 #[derive(Debug)]
 pub(super) struct Room {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
-    /// The number of pieces of code, which varies the next one's offset in its page.
+    /// The number of pieces of code so far, from which the next one's offset in its page is derived.
     count: AtomicUsize,
 }
 
@@ -35,12 +35,12 @@ impl Room {
         self.used_bytes.load(Relaxed)
     }
 
-    /// Returns the offset of the next code in its page: at offset 0, all would compete for a few sets of the instruction
-    /// cache.
+    /// Returns the offset of the next code in its page. If all had offset 0, they would compete for a few sets of the
+    /// instruction cache.
     fn skip(&self) -> usize {
         let lines = PAGE_BYTES / LINE_BYTES;
         let number = self.count.fetch_add(1, Relaxed);
-        // 27 is odd, so that all lines are used, and far apart by code made one after the other.
+        // 27 is odd, so that all lines are used, and pieces of code created in sequence are far apart.
         number.wrapping_mul(27) % lines * LINE_BYTES
     }
 
@@ -58,7 +58,7 @@ impl Room {
     }
 }
 
-/// Executable code, which is freed when this is dropped.
+/// Executable code, which is freed on drop.
 #[derive(Debug)]
 pub(super) struct Executable {
     room: Arc<Room>,
@@ -89,7 +89,7 @@ impl Executable {
                 return Err(error);
             }
         };
-        // From here on, dropping it gives everything back.
+        // From here on, dropping this releases everything.
         let executable = Self {
             room: Arc::clone(room),
             mapping,
@@ -97,20 +97,20 @@ impl Executable {
             skip,
             len: code.len(),
         };
-        // SAFETY: the mapping is new, writable, and long enough for the code behind `skip`.
+        // SAFETY: the mapping is new, writable, and long enough for the code after `skip`.
         unsafe {
             mapping
                 .add(skip)
                 .copy_from_nonoverlapping(NonNull::from(code).cast(), code.len())
         };
         let rights = MprotectFlags::READ | MprotectFlags::EXEC;
-        // SAFETY: our own mapping, which is not written to from here on.
+        // SAFETY: this is our own mapping, which is not written to from here on.
         unsafe { mprotect(mapping.as_ptr().cast(), mapping_bytes, rights) }
             .map_err(|source| CodeError::Refused(source.into()))?;
         Ok(executable)
     }
 
-    /// The code.
+    /// Returns the code.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `len` bytes were written there, and they never change.
         unsafe { std::slice::from_raw_parts(self.mapping.add(self.skip).as_ptr(), self.len) }
@@ -119,8 +119,8 @@ impl Executable {
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        // Fails only for addresses that are not a mapping. SAFETY: our own mapping; the owner drops code only when no
-        // thread executes it.
+        // This fails only for addresses that are not a mapping. SAFETY: this is our own mapping; the owner drops code only
+        // when no thread executes it.
         let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
         self.room.used_bytes.fetch_sub(self.mapping_bytes, Relaxed);
     }

@@ -1,6 +1,6 @@
-//! Searching merged tuples: a call of the interpreter's function.
+//! Search of merged tuples, by a call of the interpreter's function.
 //!
-//! A search of many tuples is a loop over data, for which specialised code has no advantage.
+//! A search of many tuples is a loop over data, which specialised code would not make faster.
 
 use super::emit::Emitter;
 use super::ends;
@@ -9,7 +9,7 @@ use crate::fast::datapath::merged;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// Three registers are saved on the stack, which aligns it to 16 bytes for the call.
+/// Emits the call. Saving three registers aligns the stack to 16 bytes.
 pub(super) fn emit(emitter: &mut Emitter) -> Result<(), IcedError> {
     let mut none = emitter.label();
     let find = merged::find as *const () as u64;

@@ -1,16 +1,16 @@
-//! Machine code for x86-64: for each template, and for each action program.
+//! A generator of x86-64 machine code for templates and action programs.
 //!
-//! **What.** [`Assembler`] generates [`Code`]. Tables' code is called as
-//! [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame when it returns with
-//! [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; otherwise it waits for memory, and is called
-//! again as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode). Code of tables jumps to code of actions, with the
-//! flow record in `rax` and the same other registers.
+//! **What.** [`Assembler`] generates [`Code`]. A table's code is called as
+//! [`TableCode`](crate::fast::datapath::backend::TableCode). If [`Frame::resume`](crate::fast::datapath::frame::Frame::resume)
+//! is still 0 when it returns, it is done with the frame; otherwise it waits for memory, and is called again as
+//! [`ResumeCode`](crate::fast::datapath::backend::ResumeCode). Code of tables jumps to code of actions, with the flow record
+//! in `rax` and the other registers unchanged.
 //!
 //! **Why.** A specialised search has no loop over fields, no unnecessary tests, and no interpreter's jumps; see ESWITCH
-//! (SIGCOMM 2016) section 3. Code has no addresses of a table: ten tables with the same template share it, and the
-//! processor's branch predictions. Only [`Assembler::direct`] is for one table, whose values are its constants.
+//! (SIGCOMM 2016) section 3. Code does not contain addresses of a table: ten tables with equal templates share it, and the
+//! processor's branch predictions. The exception is [`Assembler::direct`], whose code contains one table's values.
 //!
-//! **How.** `iced-x86` encodes; sequences are chosen here. Only caller-saved registers are used:
+//! **How.** `iced-x86` encodes the instructions that are chosen here. Only caller-saved registers are used:
 //!
 //! | register | holds |
 //! | --- | --- |
@@ -21,7 +21,7 @@
 //! | `rax` | the [`FlowRecord`](crate::fast::datapath::table::FlowRecord), once found |
 //! | `r8` to `r11` | temporary values |
 //!
-//! **Cost.** Some ten microseconds to generate, and a page of memory.
+//! **Cost.** Generating code needs some ten microseconds, and a page of memory.
 //!
 //! **Thread-safety.** Code never changes. Counters of flow records are updated without locks unless threads share them.
 
@@ -57,7 +57,7 @@ use emit::Emitter;
 use memory::Room;
 use std::sync::Arc;
 
-/// Makes code.
+/// A generator of machine code.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     room: Arc<Room>,
@@ -65,8 +65,8 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    /// Creates an assembler with at most `limit_bytes` of code, in whole pages. `is_shared` means that several threads
-    /// update the counters of the same flow records.
+    /// Creates an assembler with at most `limit_bytes` of code, in whole pages. `is_shared` means that several threads count in
+    /// the same flow records.
     pub fn new(limit_bytes: usize, is_shared: bool) -> Self {
         Self {
             room: Arc::new(Room::new(limit_bytes)),
@@ -74,7 +74,7 @@ impl Assembler {
         }
     }
 
-    /// Returns the bytes of existing code.
+    /// Returns the size of existing code, in bytes.
     pub fn used_bytes(&self) -> usize {
         self.room.used_bytes()
     }
@@ -82,7 +82,7 @@ impl Assembler {
     /// Generates the code of a [`Template::Hash`](crate::fast::datapath::table::Template::Hash).
     ///
     /// # Errors
-    /// If there is no space, or parts are no hash tables.
+    /// If there is no space, or a part is not a hash table.
     pub fn hash(&self, parts: &[HashPart]) -> Result<Code, CodeError> {
         self.make(|emitter| hash::emit(emitter, parts))
     }
@@ -111,8 +111,8 @@ impl Assembler {
         self.make(|emitter| Ok(merged::emit(emitter)?))
     }
 
-    /// Generates the code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its
-    /// action program. It contains the flow records' addresses, and is valid as long as they are.
+    /// Generates the code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its action
+    /// program. The code contains the addresses of the flow records, and is valid while they are.
     ///
     /// # Errors
     /// If there is no space.

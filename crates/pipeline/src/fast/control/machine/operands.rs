@@ -1,4 +1,4 @@
-//! Operands for the structures that code reads and writes. Each structure has a fixed register.
+//! Operands for the structures that code reads and writes, each of which has a fixed register.
 
 use crate::fast::datapath::frame::Frame;
 use crate::fast::datapath::key::Base;
@@ -6,7 +6,7 @@ use iced_x86::Register;
 use iced_x86::code_asm::{AsmMemoryOperand, AsmRegister64, rdi};
 use std::mem::offset_of;
 
-/// `place!(frame.len)`: a field of the [`Frame`], to which `rdi` points.
+/// Returns a field of a structure: `place!(frame.len)` is that of the [`Frame`], to which `rdi` points.
 macro_rules! place {
     (frame.$field:ident) => {
         iced_x86::code_asm::rdi + std::mem::offset_of!($crate::fast::datapath::frame::Frame, $field) as i32
@@ -26,18 +26,18 @@ macro_rules! place {
 }
 pub(super) use place;
 
-/// The contents of [`Frame::kept`] while a table is searched, with its name in listings.
+/// A value in [`Frame::kept`] during the search of a table, with its name in listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     /// For a hash table: the number of the next slot. For a trie: the address of the next entry.
     At,
-    /// The slots' upper half that the key has.
+    /// The upper half of slots with this key.
     Tag,
     /// The address of the hash table.
     Slots,
-    /// The address of the block of the slot that has the tag, or of the flow record found.
+    /// The address of the block in the slot with the tag, or of the flow record found.
     Block,
-    /// The flow record of the parts that were searched already, or null.
+    /// The best flow record of the parts searched so far, or null.
     Best,
 }
 

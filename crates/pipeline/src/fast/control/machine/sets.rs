@@ -1,4 +1,5 @@
-//! The code of entries for frames with an action set or a queue of earlier tables: a call of the interpreter, which handles the whole entry.
+//! Code for frames that bring an action set or a queue from earlier tables: a call of the interpreter, which executes the
+//! entire entry.
 
 use super::emit::Emitter;
 use super::ends;
@@ -12,14 +13,14 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// Emits a jump for frames that carry an action set or a queue.
+/// Emits a jump for frames that bring an action set or a queue.
 pub(super) fn check(emitter: &mut Emitter, carries: CodeLabel) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
     asm.test(dword_ptr(place!(frame.kinds)), Kinds::CARRIED.bits())?;
     asm.jne(carries)
 }
 
-/// Executes the entry in `rax` with what the frame carries, and goes to the next table, if any. The stack is aligned to 16
+/// Emits executing the entry in `rax` for such a frame, and continuing at the next table, if any. The stack is aligned to 16
 /// for the call.
 pub(super) fn emit(emitter: &mut Emitter, program: &ActionProgram) -> Result<(), IcedError> {
     let execute_set = execute::execute_set as *const () as u64;

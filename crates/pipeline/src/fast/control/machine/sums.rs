@@ -1,9 +1,9 @@
 //! Checksums: operations add up their changes, and checksums are updated at the end.
 //!
-//! RFC 1624 has the new checksum as `~(~sum + ~old + new)` in ones' complement, for each word that changes. Additions can be
-//! deferred and combined with the same result as the plain form's: the sum modulo 0xffff does not depend on the order, and
-//! of the two zeros, 0 is the result only if only zeros are added. Any byte order works (RFC 1071 section 2), so words are
-//! added in memory order, 32 bits at once.
+//! In RFC 1624 the new checksum is `~(~sum + ~old + new)` in ones' complement, for each changed word. Additions can be
+//! deferred and combined with the plain form's result: the sum modulo 0xffff does not depend on the order, and of the two
+//! zeros, 0 is the result only if only zeros are added. Any byte order works (RFC 1071 section 2), so words are added in
+//! memory order, 32 bits at once.
 
 use super::writer::{Pointer, Writer, param};
 use crate::fast::datapath::kinds::Kinds;
@@ -12,13 +12,13 @@ use crate::fast::datapath::op::Op;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// Offsets of the checksums of the IPv4 header, of TCP and of UDP.
+/// The offsets of the checksums of the IPv4 header, of TCP and of UDP.
 const IPV4_SUM: i32 = offset::IPV4_CHECKSUM as i32;
 const TCP_SUM: i32 = offset::TCP_CHECKSUM as i32;
 const UDP_SUM: i32 = offset::UDP_CHECKSUM as i32;
 
-/// The addition to the complement of the sum for a decremented TTL: `~old + new` with `new = old - 1`, in this machine's
-/// order, in which the TTL is the lower byte of its word.
+/// The number to add to the complement of the sum for a decremented TTL: `~old + new` with `new = old - 1`, in this
+/// machine's byte order, in which the TTL is the lower byte of its word.
 const TTL_LESS: i32 = 0xfffe;
 
 /// The sums so far.
@@ -27,14 +27,14 @@ pub(super) struct Sums {
     has_addresses: bool,
     /// Whether `r11` holds the changes of ports.
     has_ports: bool,
-    /// Decrements of the TTL that the checksum has not followed yet.
+    /// The number of TTL decrements that the checksum does not include yet.
     ttl_decrements: i32,
     /// Whether the TTL's changes are combined with those of addresses.
     ttl_waits: bool,
 }
 
 impl Sums {
-    /// The sums of operations up to the next copy, which needs its checksums.
+    /// Creates the sums for operations up to the next copy, which needs its checksums.
     pub fn of(ops: &[Op]) -> Self {
         let is_address = |op: &Op| matches!(op, Op::SetIpv4Src | Op::SetIpv4Dst);
         let mut ops = ops.iter().take_while(|op| **op != Op::Send);
@@ -82,7 +82,7 @@ impl Sums {
         asm.add(r11, rdx)
     }
 
-    /// Both ports lie behind each other, in the frame as in the flow record.
+    /// Emits setting both ports, which are adjacent in the frame and in the flow record.
     pub fn set_both_ports(&mut self, writer: &mut Writer, params: usize) -> Result<(), IcedError> {
         writer.point_to(Pointer::Transport)?;
         writer.emitter.asm.mov(edx, dword_ptr(r8))?;
@@ -94,7 +94,7 @@ impl Sums {
         asm.add(r11, rdx)
     }
 
-    /// Adds `rdx` to the changes of ports.
+    /// Emits adding `rdx` to the changes of ports.
     fn add_port(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
         if std::mem::replace(&mut self.has_ports, true) {
             writer.emitter.asm.add(r11, rdx)
@@ -103,7 +103,7 @@ impl Sums {
         }
     }
 
-    /// Updates the checksum for the TTL of IPv4, at once if nothing else changes in its header: the sum itself
+    /// Emits the update of IPv4's checksum for the TTL, immediately if nothing else in its header changes: the sum itself
     /// decreases by [`TTL_LESS`].
     pub fn ttl_decremented(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
         if self.ttl_waits {
@@ -117,7 +117,7 @@ impl Sums {
         asm.mov(word_ptr(r9 + IPV4_SUM), dx)
     }
 
-    /// Emits the update of all checksums with changes.
+    /// Emits the update of all checksums over changed words.
     pub fn finish(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
         if self.has_addresses {
             self.finish_ipv4(writer)?;
@@ -181,7 +181,7 @@ fn finish_tcp(writer: &mut Writer, sum: AsmRegister64) -> Result<(), IcedError> 
     writer.emitter.asm.mov(word_ptr(at), dx)
 }
 
-/// In UDP 0 is no sum, and stays; a sum of 0 is written as 0xffff (RFC 768).
+/// Emits the last step for UDP, where 0 means no checksum, and stays; a sum of 0 is written as 0xffff (RFC 768).
 fn finish_udp(writer: &mut Writer, sum: AsmRegister64, done: CodeLabel) -> Result<(), IcedError> {
     let at = r8 + UDP_SUM;
     writer.emitter.asm.movzx(edx, word_ptr(at))?;
@@ -197,7 +197,7 @@ fn finish_udp(writer: &mut Writer, sum: AsmRegister64, done: CodeLabel) -> Resul
     asm.mov(word_ptr(at), dx)
 }
 
-/// Turns the sum in `rdx`, carries and all, into the checksum in `dx`.
+/// Emits converting the sum in `rdx`, including carries, to the checksum in `dx`.
 fn fold(writer: &mut Writer, spare: Spare) -> Result<(), IcedError> {
     let asm = &mut writer.emitter.asm;
     asm.mov(spare.0, rdx)?;
@@ -211,7 +211,7 @@ fn fold(writer: &mut Writer, spare: Spare) -> Result<(), IcedError> {
     asm.not(edx)
 }
 
-/// A register that is free, as 64, 32 and 16 bits.
+/// A free register, as 64, 32 and 16 bits.
 #[derive(Clone, Copy)]
 struct Spare(AsmRegister64, AsmRegister32, AsmRegister16);
 

@@ -1,6 +1,6 @@
 //! VLAN tags: setting, pushing and popping them, and the frame's fields for them.
 //!
-//! Only the outermost tag matters. It is right after the Ethernet addresses, 12 bytes from the start: its type, then
+//! Only the outermost tag matters. It is right after the Ethernet addresses, 12 bytes from the start: its type, and then
 //! its TCI of 3 bits priority, 1 bit CFI, 12 bits id.
 
 use super::operands::place;
@@ -23,7 +23,7 @@ const VLAN_ID: i32 = 0xfff;
 pub(super) fn set_vid(writer: &mut Writer, params: usize) -> Result<(), IcedError> {
     if_tagged(writer, |writer, _| {
         let asm = &mut writer.emitter.asm;
-        // In the order of memory, so that priority and CFI are bits 4 to 7.
+        // In memory order, so priority and CFI are bits 4 to 7.
         asm.movzx(edx, word_ptr(r8 + TCI))?;
         asm.and(edx, 0xf0)?;
         asm.or(dx, word_ptr(param(params)))?;
@@ -46,7 +46,7 @@ pub(super) fn set_pcp(writer: &mut Writer, params: usize) -> Result<(), IcedErro
     })
 }
 
-/// The new tag has the values of the frame's fields, which are 0 without a tag; the CFI is not copied.
+/// Emits pushing a tag. Its values are those of the frame's fields, which are 0 without a tag; the CFI is not copied.
 pub(super) fn push(writer: &mut Writer, ether_type: u16) -> Result<(), IcedError> {
     writer.point_to(Pointer::Data)?;
     writer.has_network = false;
@@ -75,7 +75,7 @@ pub(super) fn push(writer: &mut Writer, ether_type: u16) -> Result<(), IcedError
     Ok(())
 }
 
-/// An inner tag, if any, becomes the outermost: the type before `network` is then not the first.
+/// Emits popping a tag. An inner tag, if any, becomes the outermost; then the type before `network` is not the first one.
 pub(super) fn pop(writer: &mut Writer) -> Result<(), IcedError> {
     if_tagged(writer, |writer, done| {
         let mut inner = writer.emitter.label();
@@ -112,7 +112,7 @@ pub(super) fn pop(writer: &mut Writer) -> Result<(), IcedError> {
     Ok(())
 }
 
-/// Code for frames with a tag; it may leave for the label, which is behind it. `data` is in `r8`.
+/// Emits code for frames with a tag, which may jump to the label after it. `data` is in `r8`.
 fn if_tagged(
     writer: &mut Writer,
     code: impl FnOnce(&mut Writer, CodeLabel) -> Result<(), IcedError>,

@@ -29,7 +29,7 @@ pub(super) fn require(
     }
 }
 
-/// A register as 64 and as 32 bits.
+/// A register, as 64 and as 32 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Pair(pub AsmRegister64, pub AsmRegister32);
 
@@ -63,7 +63,7 @@ impl WordReader {
         }
     }
 
-    /// Emits reading a masked word into a register. A long mask needs another register.
+    /// Emits reading a masked word into a register. A long mask needs an additional register.
     pub fn read(
         &mut self,
         emitter: &mut Emitter,
@@ -73,7 +73,7 @@ impl WordReader {
     ) -> Result<(), IcedError> {
         let from = self.place(emitter, word.base, word.at)?;
         let asm = &mut emitter.asm;
-        // A word of fewer bytes is read with that size: the rest is 0, and needs no mask.
+        // A word of fewer bytes is read with that size: the other bytes are 0, and need no mask.
         match word.mask {
             u64::MAX => asm.mov(to.0, qword_ptr(from)),
             0xff => asm.movzx(to.1, byte_ptr(from)),
@@ -97,7 +97,7 @@ impl WordReader {
         }
     }
 
-    /// Returns an operand relative to a base, which is loaded if necessary.
+    /// Returns an operand relative to a base, and loads the base if necessary.
     pub fn place(
         &mut self,
         emitter: &mut Emitter,

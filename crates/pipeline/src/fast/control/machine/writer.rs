@@ -1,4 +1,4 @@
-//! The state while code of actions is written: the contents of registers, and facts about the frame.
+//! The writer of code of actions, which tracks the contents of registers and facts about the frame.
 
 use super::emit::Emitter;
 use super::operands::place;
@@ -6,18 +6,18 @@ use crate::fast::datapath::kinds::Kinds;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// Code of actions, with the facts at this position.
+/// The state of code generation at the current position.
 pub(super) struct Writer<'a> {
     pub emitter: &'a mut Emitter,
-    /// The headers that the frame has for sure.
+    /// The headers that the frame is known to have.
     pub known: Kinds,
-    /// The content of `r8`.
+    /// The contents of `r8`.
     pub pointer: Option<Pointer>,
     /// Whether `network` is in `r9`.
     pub has_network: bool,
 }
 
-/// Possible contents of `r8`.
+/// The possible contents of `r8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
     Data,
@@ -25,7 +25,7 @@ pub(super) enum Pointer {
 }
 
 impl<'a> Writer<'a> {
-    /// Code for frames that have these headers.
+    /// Creates a writer for frames that have these headers.
     pub fn new(emitter: &'a mut Emitter, require: Kinds) -> Self {
         Self {
             emitter,
@@ -40,7 +40,7 @@ impl<'a> Writer<'a> {
         super::words::require(self.emitter, kind, otherwise)
     }
 
-    /// Sets a label where branches join.
+    /// Places a label at which branches join.
     pub fn here(&mut self, label: &mut CodeLabel, name: &str) -> Result<(), IcedError> {
         self.emitter.here(label, name)
     }

@@ -1,4 +1,4 @@
-//! Actions against [`Packet::apply`], byte for byte.
+//! Compares actions with [`Packet::apply`], byte for byte.
 
 use super::*;
 use crate::Packet;
@@ -15,7 +15,7 @@ use urtica_wire::{Action, OxmField, PortNo};
 
 const HEADROOM: usize = 64;
 
-/// A frame as the parser leaves it.
+/// A frame in the state in which the parser leaves it.
 #[derive(Clone, Debug)]
 struct Parsed {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ struct Parsed {
     transport: usize,
 }
 
-/// An action list with its parameters, as the compiled and as the plain form have it.
+/// A list of actions with parameters, for the compiled and for the plain form.
 #[derive(Clone, Debug)]
 struct List {
     program: ActionProgram,
@@ -38,7 +38,7 @@ enum Plain {
     Metadata { bits: u64, keep: u64 },
 }
 
-/// Bytes that are often at the edges of checksums.
+/// Bytes that are often edge cases for checksums.
 fn edgy_byte() -> impl Strategy<Value = u8> {
     prop_oneof![select(&[0, 0xff, 1, 2]), any::<u8>()]
 }
@@ -100,7 +100,7 @@ fn parsed() -> impl Strategy<Value = Parsed> {
     )
 }
 
-/// A header that is valid, and otherwise arbitrary; the transport header after it has 20 bytes.
+/// A valid, otherwise arbitrary header; the transport header after it has 20 bytes.
 fn network_header(random: &[u8], kinds: Kinds, proto: u8) -> Vec<u8> {
     let mut header = random.to_vec();
     if kinds.contains(Kinds::IPV4) {
@@ -130,7 +130,7 @@ fn transport_header(random: &[u8], kinds: Kinds) -> Vec<u8> {
     header
 }
 
-/// The operations that the builder makes for entries that require these headers.
+/// Returns the operations that entries with these requirements can have.
 fn ops_for(require: Kinds) -> Vec<Op> {
     let mut ops = vec![
         Op::SetEthDst,
@@ -249,7 +249,7 @@ fn tag_fields(packet: &Packet) -> (u16, u16) {
     (field(OxmField::VlanVid), field(OxmField::VlanPcp))
 }
 
-/// The buffer must outlive the frame.
+/// Creates a frame in a buffer that must outlive it.
 fn frame_of(parsed: &Parsed, buffer: &mut [u8], metadata: u64) -> Frame {
     let mut frame = Frame::empty(buffer);
     buffer[HEADROOM..HEADROOM + parsed.bytes.len()].copy_from_slice(&parsed.bytes);
@@ -270,7 +270,7 @@ fn bytes_of(frame: &Frame, buffer: &[u8]) -> Vec<u8> {
     buffer[start..start + frame.len as usize].to_vec()
 }
 
-/// Runs the actions as a table's default.
+/// A run of the actions as a table's default.
 struct Run {
     world: World,
     buffer: Box<[u8; 512]>,
@@ -291,7 +291,7 @@ fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bo
     let block = world.block(&[], &record(&actions, 0, target, &list.params));
     let threads = is_shared.then(|| thread_counts_of(&world.arena));
     if let Some(threads) = &threads {
-        // Threads are registered so that their counters are at different offsets.
+        // Several threads join, so that their counters are at different offsets.
         threads.join();
         world.context.entry_counts = threads.join();
     }

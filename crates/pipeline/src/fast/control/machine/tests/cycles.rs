@@ -1,4 +1,4 @@
-//! The cost of code, in cycles of the time-stamp counter per frame, for frames in bursts.
+//! The cost of code, in cycles of the time-stamp counter per frame. Frames are processed in bursts.
 //!
 //! ```text
 //! cargo test --release -p urtica-pipeline cycles -- --ignored --nocapture
@@ -17,14 +17,13 @@ use std::arch::x86_64::_rdtsc;
 use std::collections::HashSet;
 use urtica_wire::{MIX_STEP, mix};
 
-/// Numbers of alternating bursts: one, whose frames the processor has memorised, and more than any branch predictor
-/// can.
+/// The numbers of alternating bursts: one, whose frames the branch predictor memorises, and more than any can memorise.
 const BURSTS: [usize; 2] = [1, 256];
 
-/// Number of rounds; the fastest counts.
+/// The number of rounds, of which the fastest counts.
 const ROUNDS: usize = 20;
 
-/// Returns pseudo-random numbers, equal in each run.
+/// Returns pseudo-random numbers, which are equal in each run.
 fn random(state: &mut u64) -> u64 {
     let number = mix(*state);
     *state = state.wrapping_add(MIX_STEP);
@@ -58,7 +57,7 @@ impl Frames {
     }
 }
 
-/// Sends all bursts through the table, and returns the number of cycles per frame.
+/// Processes all bursts with the table, and returns the number of cycles per frame.
 fn cycles(world: &World, body: &Body, frames: &mut [Frame], repeats: usize) -> f64 {
     let mut best = u64::MAX;
     for _ in 0..ROUNDS {
@@ -75,14 +74,14 @@ fn cycles(world: &World, body: &Body, frames: &mut [Frame], repeats: usize) -> f
     best as f64 / (repeats * frames.len()) as f64
 }
 
-/// One burst, over all pauses.
+/// Processes one burst, including all pauses.
 fn process(world: &World, body: &Body, burst: &mut [Frame]) {
     let mut paused = 0;
     for frame in burst.iter_mut() {
         frame.resume = 0;
-        // SAFETY: `code` is that of a table, and everything that the body refers to is alive.
+        // SAFETY: `code` is a table's, and everything that the body refers to is alive.
         unsafe {
-            // Routes decrement it; the frames stay.
+            // Routes decrement the TTL, and the frames are reused.
             *frame.network.add(8) = 64;
             let code: TableCode = std::mem::transmute(body.code);
             code(frame, &*world.context, body, &world.headers[HERE]);
@@ -93,7 +92,7 @@ fn process(world: &World, body: &Body, burst: &mut [Frame]) {
         paused = 0;
         for frame in burst.iter_mut().filter(|frame| frame.resume != 0) {
             let resume = std::mem::replace(&mut frame.resume, 0);
-            // SAFETY: the address was set by the code itself.
+            // SAFETY: the code itself has set the address.
             unsafe {
                 let code: ResumeCode = std::mem::transmute(resume);
                 code(frame, &*world.context);

@@ -1,4 +1,4 @@
-//! Compares listings with those in `golden/`, which were reviewed. With `BLESS=1` in the environment they are written
+//! Compares listings with those in `golden/`, which have been reviewed. With `BLESS=1` in the environment, it writes them
 //! instead.
 
 use super::tables::word;
@@ -29,7 +29,7 @@ fn assembler() -> Assembler {
     Assembler::new(1 << 20, false)
 }
 
-/// The exact match on the destination address that a learning switch makes.
+/// The exact match on the destination address that a learning switch uses.
 pub(super) fn eth_dst(is_far: bool) -> HashPart {
     HashPart {
         mask: KeyMask {
@@ -60,7 +60,7 @@ fn connection() -> HashPart {
     }
 }
 
-/// Routes of IPv4.
+/// IPv4 routes.
 pub(super) fn ipv4_dst(root_bits: u8, is_far: bool) -> LpmPart {
     LpmPart {
         require: Kinds::IPV4,

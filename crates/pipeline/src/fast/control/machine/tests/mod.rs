@@ -1,4 +1,4 @@
-//! Tests of machine code with plain models, of its listings, and of its cost.
+//! Tests that compare machine code with plain models, and tests of its listings and its cost.
 
 mod actions;
 mod cycles;
@@ -21,7 +21,7 @@ use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// The environment of the code: two tables, and memory for flow records.
+/// The environment in which code runs: two tables, and memory for flow records.
 struct World {
     arena: Arena,
     headers: Box<[Header]>,
@@ -29,7 +29,7 @@ struct World {
     context: Box<Context>,
 }
 
-/// The index of the table that frames are in, and of the one that they are sent to.
+/// The index of the table that frames are in, and of the table to which they are sent.
 const HERE: usize = 3;
 const THERE: usize = 5;
 const NOW_NS: u64 = 123_456_789;
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// A block with this key and this flow record.
+    /// Creates a block with this key and this flow record.
     fn block(&mut self, key: &[u64], record: &FlowRecord) -> Ref {
         self.block_for(key, record, MAX_PARAMS)
     }
@@ -74,7 +74,7 @@ impl World {
         let block = block.expect("the arena has room");
         let pointer = self.arena.pointer(block);
         let record_bytes = offset_of!(FlowRecord, params) + params;
-        // SAFETY: the block is new, and long enough for the key and as much of the flow record.
+        // SAFETY: the block is new, and long enough for the key and this much of the flow record.
         unsafe {
             pointer
                 .cast::<u64>()
@@ -98,10 +98,10 @@ impl World {
         (counts.matches.load(Relaxed), counts.misses.load(Relaxed))
     }
 
-    /// Sends a frame through the table with this body, over all pauses. Returns the number of pauses.
+    /// Sends a frame through the table with this body, including all pauses. Returns the number of pauses.
     fn run(&self, frame: &mut Frame, body: &Body) -> usize {
         frame.resume = 0;
-        // SAFETY: `code` is that of a table, and everything that the body refers to is alive.
+        // SAFETY: `code` is a table's, and everything that the body refers to is alive.
         unsafe {
             let code: TableCode = std::mem::transmute(body.code);
             code(frame, &*self.context, body, &self.headers[HERE]);
@@ -109,9 +109,9 @@ impl World {
         let mut pauses = 0;
         while frame.resume != 0 {
             let resume = std::mem::replace(&mut frame.resume, 0);
-            // The effects of calls on registers and memory in between must not matter.
+            // Calls during a pause must not affect the result through registers and memory.
             frame.out_port = 0xdead;
-            // SAFETY: the address was set by the code itself.
+            // SAFETY: the code itself has set the address.
             unsafe {
                 let code: ResumeCode = std::mem::transmute(resume);
                 code(frame, &*self.context);
@@ -122,7 +122,7 @@ impl World {
     }
 }
 
-/// A body of this code, without parts.
+/// Creates a body with this code and without parts.
 fn body(code: &Code) -> Body {
     Body {
         code: code.address(),

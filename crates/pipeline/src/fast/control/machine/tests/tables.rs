@@ -1,4 +1,4 @@
-//! Tests of tables with linear searches.
+//! Compares searches of tables with linear searches.
 
 use super::*;
 use crate::fast::control::machine::Assembler;
@@ -12,7 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Returns a part that requires kinds which never occur together.
+/// Returns a part that requires headers which never occur together.
 pub(super) fn part_that_never_matches() -> HashPart {
     HashPart {
         mask: KeyMask {
@@ -36,7 +36,7 @@ struct Bytes {
     frame: Frame,
 }
 
-/// Bytes of few values, so that keys are met.
+/// Bytes with few different values, so that keys match.
 fn bytes() -> impl Strategy<Value = ([u8; 96], u8, u32)> {
     let byte = || select(&[0_u8, 0, 0, 1]);
     (vec(byte(), 96), 0..8_u8, 0..2_u32)
@@ -60,7 +60,7 @@ impl Bytes {
         }
     }
 
-    /// Returns the word, masked, as the contract specifies.
+    /// Returns the masked word, according to the specification of words.
     fn word(&self, word: &Word) -> u64 {
         let frame = &self.frame;
         let base = match word.base {
@@ -69,7 +69,7 @@ impl Bytes {
             Base::Network => frame.network.cast_const(),
             Base::Transport => frame.transport.cast_const(),
         };
-        // SAFETY: tests read within the frame and its buffer only.
+        // SAFETY: tests read only within the frame and its buffer.
         let bytes = unsafe { base.offset(word.at.into()).cast::<u64>().read_unaligned() };
         bytes & word.mask
     }
@@ -112,10 +112,10 @@ fn key_mask(words: std::ops::Range<usize>) -> impl Strategy<Value = KeyMask> {
     })
 }
 
-/// An entry, by its part, the frame that it matches, and its rank's upper bits.
+/// An entry: its part, the frame that it matches, and the upper bits of its rank.
 type Entry = (prop::sample::Index, prop::sample::Index, u8);
 
-/// Entries of one part as a model has them: values, rank, target.
+/// The model of a part's entries: values, rank, target.
 type Model = Vec<(Vec<u64>, u64, u32)>;
 
 fn assert_found(
@@ -145,7 +145,7 @@ fn assert_found(
     }
 }
 
-/// Targets are ports from here on, so that they differ from frames' ingress ports.
+/// Target ports are numbered from here on, so that they differ from the frames' ingress ports.
 const TARGETS: u32 = 1000;
 const DEFAULT: u32 = 999;
 
@@ -174,7 +174,7 @@ proptest! {
             if models[part].iter().any(|(other, ..)| *other == values) {
                 continue;
             }
-            // Parts that are final have ranks below those of all later ones.
+            // Parts that are final must have lower ranks than all later ones.
             let rank = if finals { (part as u64) << 20 } else { u64::from(*rank) << 8 } + number as u64;
             let target = TARGETS + number as u32;
             let block = world.block(&values, &record(&output, rank, target, &[]));
@@ -209,7 +209,7 @@ proptest! {
 }
 
 proptest! {
-    // Roots need 256 KiB and 64 MiB.
+    // The roots need 256 KiB and 64 MiB.
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
@@ -240,7 +240,7 @@ proptest! {
         let mut model: Vec<(Vec<u8>, usize, u32)> = Vec::new();
         for (number, (of, bits)) in entries.iter().enumerate() {
             let key = key(of.get(&frames));
-            // The shortest prefixes, which fill a root, only if it is small.
+            // The shortest prefixes fill a root, so they are used only if it is small.
             let shortest = if root_bits == 24 { 12 } else { 0 };
             let bits = shortest + bits.index(8 * len + 1 - shortest);
             if model.iter().any(|(other, other_bits, _)| *other_bits == bits && begins_with(&key, other, bits)) {
