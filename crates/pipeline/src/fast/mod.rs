@@ -1,20 +1,20 @@
-//! The pipeline compiled (ESWITCH, SIGCOMM 2016): each table to the fastest search for its entries, each kind of action list
-//! to its own code.
+//! The compiled pipeline (ESWITCH, SIGCOMM 2016), which compiles each table to the fastest search for its entries, and each
+//! kind of action list to its own code.
 //!
-//! **What.** [`Compiled`] is created by [`Pipeline::compile`](crate::Pipeline::compile). A [`Reader`], one for each thread,
-//! processes a [`Burst`] of frames. Packets that the compiled form does not support are left to the plain one at the start
-//! of a table, before anything was counted or changed there: [`Verdict::Punt`],
-//! [`Pipeline::resume`](crate::Pipeline::resume). So it never differs from the plain form.
+//! **What.** [`Pipeline::compile`](crate::Pipeline::compile) creates a [`Compiled`]. A [`Reader`], one for each thread,
+//! processes a [`Burst`] of frames. Packets that the compiled form does not support are left to the plain form at the start
+//! of a table, before they are counted or changed there: [`Verdict::Punt`],
+//! [`Pipeline::resume`](crate::Pipeline::resume). So the results of both forms never differ.
 //!
 //! **How.** By folder:
 //!
 //! - `datapath` runs for each packet, in any number of threads.
 //! - `control` runs for each change, in one thread, and creates the structures that the datapath uses.
-//! - `memory` is between the two: structures that one side changes while the other reads them.
+//! - `memory` is between the two: it has structures that one side changes while the other reads them.
 //!
-//! `control` uses the other two, `datapath` uses `memory`, and `memory` neither.
+//! `control` uses the other two, `datapath` uses `memory`, and `memory` uses neither.
 //!
-//! **Thread-safety.** One thread changes, any number read. Readers never wait; a change waits at most for a burst.
+//! **Thread-safety.** One thread makes changes, any number read. Readers never wait; a change waits at most for a burst.
 
 mod control;
 mod datapath;

@@ -1,4 +1,4 @@
-//! Location of a flow record.
+//! The location of a flow record.
 
 use crate::fast::datapath::table::FlowRecord;
 use crate::fast::memory::arena::Ref;

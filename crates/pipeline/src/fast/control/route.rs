@@ -1,4 +1,4 @@
-//! Entries that are prefixes of one address, and whether the longest matching prefix is always the right entry.
+//! Routes: entries that are prefixes of one address, so that the longest matching prefix is always the right entry.
 
 use super::cut::Cut;
 use super::planned::Planned;
@@ -13,7 +13,7 @@ use urtica_wire::OxmField;
 /// An entry's match, if it is a prefix of one address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
-    /// `None` for a route that only requires a version of IP: a prefix of no bits, of any address.
+    /// `None` for a route that only requires a version of IP: a prefix of length 0 for any address.
     field: Option<OxmField>,
     require: Kinds,
     bits: u128,
@@ -25,26 +25,26 @@ pub(super) struct Route {
 pub(super) struct RouteTable {
     field: Option<OxmField>,
     require: Kinds,
-    /// The priority of each length, and the number of its routes.
+    /// The priority of each length, and the number of routes with it.
     lengths: BTreeMap<u32, (u16, usize)>,
 }
 
-/// The reason why a route cannot be searched with others by the longest prefix.
+/// The reason why a search for the longest prefix cannot include a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PrefixObstacle {
     /// It is a prefix of another address.
     Address,
-    /// Its priority is not that of its length, or not between those of the next lengths.
+    /// Its priority differs from that of its length, or is not between those of the next lengths.
     Priority,
 }
 
 impl Route {
-    /// The prefix that a match is, if it is one.
+    /// Returns the prefix that a match is; `None` if it is not one.
     pub fn new(match_: &EntryMatch, require: Kinds) -> Option<Self> {
         Self::within(match_, require, &[])
     }
 
-    /// Creates the route of an entry of a sub-table, to all packets of which the cuts apply.
+    /// Creates the route of an entry in a sub-table, whose packets all match the cuts.
     pub fn within(match_: &EntryMatch, require: Kinds, cuts: &[Cut]) -> Option<Self> {
         use OxmField::*;
         let mut fields = match_.fields().iter().filter(|(field, _, mask)| {
@@ -78,8 +78,8 @@ impl Route {
 }
 
 impl RouteTable {
-    /// Returns the common properties of these entries, if they are routes of different lengths that a trie can search: those
-    /// of a table, or of a sub-table after these cuts.
+    /// Returns the common properties of these entries, if they are routes with different prefixes that a trie can search. They
+    /// are all entries of a table, or of a sub-table after these cuts.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Planned>, cuts: &[Cut]) -> Option<Self> {
         let mut table = Self::default();
         let mut known = HashSet::new();
@@ -95,8 +95,8 @@ impl RouteTable {
         (table.field.is_some() && table.lengths.len() > 1).then_some(table)
     }
 
-    /// Like `of`, if a trie of them needs at most two nodes for each, and some more; one of whole IPv6 addresses may need
-    /// 14.
+    /// Like `of`, if their trie needs at most two nodes per route, plus some. A trie of whole IPv6 addresses may need 14 per
+    /// route.
     pub fn of_compact<'a>(
         entries: impl Iterator<Item = &'a Planned> + Clone,
         cuts: &[Cut],
@@ -115,7 +115,7 @@ impl RouteTable {
         Some(table)
     }
 
-    /// Adds a route, or returns `false` if the longest prefix would no longer have the highest priority.
+    /// Adds a route; returns `false` if the longest prefix would then no longer have the highest priority.
     pub fn add(&mut self, route: &Route, priority: u16) -> bool {
         let fits = self.obstacle(route, priority).is_none();
         if fits {
@@ -124,7 +124,7 @@ impl RouteTable {
         fits
     }
 
-    /// Returns the reason against searching this route with the others.
+    /// Returns the reason why this route cannot be searched with the others, if any.
     pub fn obstacle(&self, route: &Route, priority: u16) -> Option<PrefixObstacle> {
         let is_first = self.lengths.is_empty();
         let is_like = self.field.is_none() || route.field.is_none() || self.field == route.field;
@@ -140,7 +140,7 @@ impl RouteTable {
         (!fits).then_some(PrefixObstacle::Priority)
     }
 
-    /// Adds a route without an obstacle.
+    /// Adds a route that has no obstacle.
     pub fn count(&mut self, route: &Route, priority: u16) {
         self.lengths.entry(route.len).or_insert((priority, 0)).1 += 1;
         self.field = self.field.or(route.field);
@@ -157,7 +157,7 @@ impl RouteTable {
         }
     }
 
-    /// Returns the way in which machine code searches it.
+    /// Returns the parameters of the search for machine code.
     pub fn part(&self, root_bits: u8, room: usize, is_far: bool) -> LpmPart {
         let (at, len) = match self.field {
             Some(OxmField::Ipv4Src) => (12, 4),
@@ -180,7 +180,7 @@ impl RouteTable {
         }
     }
 
-    /// Bytes of its keys.
+    /// Returns the size of its keys, in bytes.
     pub fn key_bytes(&self) -> usize {
         self.part(0, 0, false).len.into()
     }

@@ -1,10 +1,10 @@
-//! Finding the best search for a large table, in a separate thread.
+//! A search for a large table's best structure, in a separate thread.
 //!
-//! **Why.** It takes some 10 µs per entry. Changes of this and other tables must not wait for it.
+//! **Why.** Planning needs about 10 µs per entry. Changes of this and other tables must not wait for it.
 //!
-//! **How.** The thread uses a copy of the table's list of entries, which is copied in steps; the entries themselves do not
-//! change. The table may change during all of this: the result is a [`Choice`](super::choice::Choice), which can be applied
-//! to other entries, too.
+//! **How.** The thread uses a copy of the table's list of entries, which is made in steps; the entries themselves do not
+//! change. The table may change at any time: the result is a [`Choice`](super::choice::Choice), which can also be applied to
+//! other entries.
 
 use super::choice::Effort;
 use super::plan::Plan;
@@ -14,21 +14,21 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-/// The number of entries copied at a time.
+/// The number of entries to copy per step.
 const COPIED_AT_ONCE: usize = 8192;
 
-/// A started search.
+/// A search in progress.
 #[derive(Debug)]
 pub(super) struct Search {
-    /// The table's number.
+    /// The index of the table.
     pub index: usize,
-    /// The number of changes that the table's form had followed at the start.
+    /// The number of changes that the table's form had followed when the search started.
     pub since: usize,
     effort: Effort,
     stage: Stage,
 }
 
-/// The entries of a table, in their order.
+/// The ordered entries of a table.
 type Ranked = Vec<(Rank, Arc<FlowEntry>)>;
 
 /// The result of a search: a plan, or the reason for leaving the table to the plain form.
@@ -45,7 +45,7 @@ enum Stage {
 pub(super) enum Progress {
     Goes(Search),
     Ends(Found),
-    /// No thread could be created for it, or it has failed.
+    /// The thread could not be created, or has failed.
     Fails,
 }
 
@@ -60,7 +60,7 @@ impl Search {
         }
     }
 
-    /// Continues, for about a millisecond at most.
+    /// Continues for about a millisecond at most.
     pub fn go_on(self, table: &FlowTable) -> Progress {
         let stage = match self.stage {
             Stage::Copying(mut ranked) => {
@@ -86,7 +86,7 @@ impl Search {
     }
 }
 
-/// Starts a thread that plans for entries. It ends even if its result is never used.
+/// Starts a thread that plans for these entries. It ends even if its result is never used.
 fn look(ranked: Ranked, effort: Effort) -> io::Result<JoinHandle<Found>> {
     let look = move || {
         let ranked = ranked.iter().map(|(rank, entry)| (*rank, entry));
@@ -118,7 +118,7 @@ mod tests {
         changed.expect("the flow mod is right");
     }
 
-    /// Entries may be removed and added before and after they are copied: the result is applied to the current ones.
+    /// Entries may be removed and added before and after they are copied: the result is applied to the current entries.
     #[test]
     fn a_table_that_changes_is_copied_some_entries_at_a_time() {
         let mut pipeline = Pipeline::new(PipelineConfig::default());

@@ -1,4 +1,4 @@
-//! The parts of compiled tables: flow records, and everything that is freed only when no packet needs it.
+//! The parts of compiled tables: flow records, and all data that can be freed only when no packet uses it.
 
 use super::chains::Chains;
 use super::config::CompileConfig;
@@ -36,10 +36,10 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use urtica_wire::FlowModFlags;
 
-/// The number of unused action programs to keep for later flow records.
+/// The number of unused action programs to keep for future flow records.
 const SPARE_PROGRAMS: usize = 64;
 
-/// Memory and code of all tables of one pipeline, as the one thread that changes them has them.
+/// The memory and code of a pipeline's tables, for the thread that changes them.
 #[derive(Debug)]
 pub(super) struct Store {
     pub compiled: Arc<Compiled>,
@@ -48,13 +48,13 @@ pub(super) struct Store {
     pub decomposes: bool,
     /// Whether a separate thread may plan the search of a table.
     pub plans_beside: bool,
-    /// Whether packets may bring an action set or a queue to a table, as some entry has passed one on. Stays set.
+    /// Whether packets may bring an action set or a queue to a table, because an entry has passed one on. Never reset.
     pub carries_state: bool,
     generator: Generator,
     programs: HashMap<ActionProgram, KnownProgram>,
-    /// The program of each executor in a flow record.
+    /// The program of each executor that a flow record refers to.
     by_address: HashMap<u64, ActionProgram>,
-    /// The number of unused `programs`.
+    /// The number of programs in `programs` that are unused.
     spare_programs: usize,
     pub meters: MeterCells,
     pub groups: GroupCells,
@@ -66,11 +66,11 @@ pub(super) struct Store {
 struct KnownProgram {
     executor: Executor,
     records: usize,
-    /// The program itself, for flow records that have its address.
+    /// The program itself, for flow records that contain its address.
     program: Arc<ActionProgram>,
 }
 
-/// Data that is freed when no packet can use it.
+/// Data to be freed when no packet can use it.
 #[derive(Debug)]
 enum Garbage {
     Block(OldBlock),
@@ -78,7 +78,7 @@ enum Garbage {
     Form(OldForm),
     Meter(#[expect(dead_code, reason = "freed with this")] Arc<Meter>),
     Group(Replaced),
-    /// A mark: when it is freed, everything retired before it is.
+    /// A marker: when it is freed, so is everything that was retired before it.
     Mark,
 }
 
@@ -97,7 +97,7 @@ pub(super) enum OldForm {
     Body(#[expect(dead_code, reason = "freed with this")] OwnedBody),
 }
 
-/// A table's merged tuples, with all data for packets.
+/// A table's merged tuples, with all data that packets use.
 #[derive(Debug)]
 pub(super) struct OldTuples {
     pub tuples: Vec<(Chains, Arc<Tuple>)>,
@@ -106,7 +106,7 @@ pub(super) struct OldTuples {
 }
 
 impl OldTuples {
-    /// Frees them. No packet may use them any longer.
+    /// Frees them; no packet may use them any longer.
     pub fn free(self, arena: &mut Arena) {
         let Self {
             tuples,
@@ -121,26 +121,26 @@ impl OldTuples {
     }
 }
 
-/// A flow record that is no longer linked, with its block.
+/// A flow record that no packet finds any longer, with its block.
 #[derive(Debug)]
 struct OldBlock {
     block: Ref,
     /// The number of words of the key before the flow record.
     words: usize,
-    /// The entry that gets the counts after `taken`.
+    /// The entry that receives counts made after `taken`.
     heir: Option<Arc<FlowEntry>>,
     taken: EntryCounts,
-    /// The flags of the flow record's entry: the heir does not get counters that they disable.
+    /// The flags of the flow record's entry. The heir gets no counts that they disable.
     flags: FlowModFlags,
 }
 
-/// A replaced entry whose counts another one continues, including those from blocks that were retired before and are freed
-/// later.
+/// A replaced entry whose counts another one continues. Blocks that were retired earlier may still add counts until they are
+/// freed.
 #[derive(Debug)]
 struct OldEntry {
     old: Arc<FlowEntry>,
     new: Arc<FlowEntry>,
-    /// The counts with which the new one started.
+    /// The counts with which the new entry started.
     taken: EntryCounts,
 }
 
@@ -152,10 +152,10 @@ pub(super) struct OwnedBody {
 }
 
 impl Store {
-    /// An empty one.
+    /// Creates an empty store.
     ///
     /// # Errors
-    /// The system's, if it has no memory for code.
+    /// The system's error if it has no memory for code.
     pub fn new(arena: Arena, config: CompileConfig) -> io::Result<Self> {
         let (backend, is_shared) = (config.backend.here(), config.is_shared);
         let mut generator = Generator::new(backend, is_shared);
@@ -184,7 +184,7 @@ impl Store {
         })
     }
 
-    /// Returns the bytes of code, in whole pages.
+    /// Returns the size of code in bytes, in whole pages.
     pub fn code_bytes(&self) -> usize {
         self.generator.used_bytes()
     }
@@ -194,7 +194,7 @@ impl Store {
         self.generator.is_refused()
     }
 
-    /// Creates a flow record for an entry, after these words, which is not shown yet. `None` without memory.
+    /// Creates a flow record for an entry after these words, and does not publish it yet. `None` if there is not enough memory.
     pub fn make_record(
         &mut self,
         entry: &FlowEntry,
@@ -227,7 +227,7 @@ impl Store {
             let at = bound.program.set_params_at();
             bound.params[at..][..PROGRAM_LEN].copy_from_slice(&program.to_ne_bytes());
         }
-        // SAFETY: the block is ours, long enough, aligned, and not shown yet.
+        // SAFETY: the block is ours, long enough, aligned, and not published yet.
         let record = unsafe {
             let start = self.arena.pointer(block);
             start
@@ -253,12 +253,12 @@ impl Store {
         self.carries_state && table_id > 0
     }
 
-    /// Makes an entry count in a flow record.
+    /// Links a flow record to an entry's counters.
     ///
     /// # Safety
     /// The flow record is not freed before it is retired with this entry, which clears the link.
     pub unsafe fn link(&self, place: &RecordPlace, entry: &FlowEntry) {
-        // SAFETY: the flow record is in our arena, as it is not freed; it stays as long as the link.
+        // SAFETY: the flow record is in our arena, since it is not freed, and outlives the link.
         unsafe {
             let counters = &raw const (*place.record).counters;
             entry.linked.set(counters, self.thread_counts());
@@ -269,7 +269,7 @@ impl Store {
         self.compiled.thread_counts.as_ref()
     }
 
-    /// Returns the addresses of a program's code and of the program, for one more flow record.
+    /// Returns the addresses of a program's code and of the program, for another flow record.
     fn code_for(&mut self, program: &ActionProgram) -> io::Result<(u64, u64)> {
         if let Some(known) = self.programs.get_mut(program) {
             self.spare_programs -= usize::from(known.records == 0);
@@ -292,15 +292,15 @@ impl Store {
         Ok(addresses)
     }
 
-    /// Returns the machine code of the actions of a program that some flow record has, if any.
+    /// Returns the machine code of an action program, if a flow record uses it.
     pub fn listing(&self, program: &ActionProgram) -> Option<String> {
         self.programs.get(program)?.executor.listing()
     }
 
-    /// Creates a body with its code, which is not shown yet.
+    /// Creates a body with its code, and does not publish it yet.
     ///
     /// # Errors
-    /// The system's, if it has no memory for code.
+    /// The system's error if it has no memory for code.
     pub fn make_body(
         &mut self,
         template: Template,
@@ -325,10 +325,10 @@ impl Store {
         Ok(OwnedBody { body, executor })
     }
 
-    /// Creates a sub-table pointer to this body, after a key, which is not shown yet. `None` without memory.
+    /// Creates a sub-table pointer to this body, after a key, and does not publish it yet. `None` if there is not enough memory.
     pub fn make_sub_pointer(&mut self, words: &[u64], body: &Body) -> Option<Ref> {
         let block = self.arena.allocate(sub_pointer_units(words.len()))?;
-        // SAFETY: the block is ours, long enough, aligned, and not shown yet.
+        // SAFETY: the block is ours, long enough, aligned, and not published yet.
         unsafe {
             let start = self.arena.pointer(block);
             start
@@ -344,24 +344,24 @@ impl Store {
         Some(block)
     }
 
-    /// Changes the body of a sub-table pointer. The old one can then be retired.
+    /// Changes the body to which a sub-table pointer refers. The old body can then be retired.
     ///
     /// # Safety
     /// The sub-table pointer was created with this number of words before it, and is not freed.
     pub unsafe fn lead(&self, sub_pointer: Ref, words: usize, body: &Body) {
-        // SAFETY: there is a sub-table pointer after this number of words of a block of our arena.
+        // SAFETY: a block of our arena has a sub-table pointer after this number of words.
         let sub_pointer = unsafe { sub_pointer_at(self.arena.base(), sub_pointer, words) };
         sub_pointer
             .body
             .store(std::ptr::from_ref(body).cast_mut(), Release);
     }
 
-    /// Frees a sub-table pointer that packets never saw.
+    /// Frees a sub-table pointer that packets have never seen.
     pub fn forget_sub_pointer(&mut self, sub_pointer: Ref, words: usize) {
         self.arena.free(sub_pointer, sub_pointer_units(words));
     }
 
-    /// Shows a table's body to packets. The old one can then be retired.
+    /// Publishes a table's body. The old body can then be retired.
     pub fn show(&self, index: usize, body: &Body) {
         let header = &self.compiled.headers[index];
         header
@@ -369,7 +369,7 @@ impl Store {
             .store(std::ptr::from_ref(body).cast_mut(), Release);
     }
 
-    /// Sees to it that every frame on its way is parsed so deep, before something is shown that needs it.
+    /// Ensures that every frame in progress is parsed to this depth, before data is published that needs it.
     pub fn reach_depth(&mut self, depth: Depth) {
         if (depth as u8) > self.compiled.depth.load(Acquire) {
             self.compiled.depth.store(depth as u8, Release);
@@ -377,7 +377,7 @@ impl Store {
         }
     }
 
-    /// Retires a flow record that packets no longer find. `heir` gets its counts, including those of packets that have
+    /// Retires a flow record that packets no longer find. `heir` receives its counts, including those of packets that have
     /// already found it.
     pub fn retire_record(&mut self, entry: &FlowEntry, words: usize, heir: Option<Arc<FlowEntry>>) {
         let Some(record) = record_of(entry) else {
@@ -398,10 +398,10 @@ impl Store {
         }));
     }
 
-    /// Notes that one entry continues another's counts, starting with `taken`. Must be called before other changes of the
-    /// two.
+    /// Notes that a new entry continues an old one's counts, starting with `taken`. Must be called before other changes of
+    /// either.
     pub fn inherit(&mut self, old: &Arc<FlowEntry>, new: &Arc<FlowEntry>, taken: EntryCounts) {
-        // If nothing waits to be freed, the old one gets no more counts.
+        // If nothing waits to be freed, the old entry gets no more counts.
         if self.waiting() > 0 {
             self.retired.retire(Garbage::Replaced(OldEntry {
                 old: old.clone(),
@@ -411,7 +411,7 @@ impl Store {
         }
     }
 
-    /// Frees a flow record that packets never saw.
+    /// Frees a flow record that packets have never seen.
     pub fn forget_record(&mut self, place: RecordPlace) {
         self.free_block(&OldBlock {
             block: place.block,
@@ -427,14 +427,14 @@ impl Store {
         self.retired.retire(Garbage::Form(form));
     }
 
-    /// Makes flow records lead to the current meters.
+    /// Makes flow records refer to the current meters.
     pub fn refresh_meters(&mut self, meters: &Meters) {
         for replaced in self.meters.refresh(meters) {
             self.retired.retire(Garbage::Meter(replaced));
         }
     }
 
-    /// Makes flow records lead to the current groups.
+    /// Makes flow records refer to the current groups.
     pub fn refresh_groups(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
         let replaced = self.groups.refresh(&mut World {
             groups,
@@ -452,7 +452,7 @@ impl Store {
     /// # Safety
     /// The block was created with this number of words before a flow record, and is not freed.
     pub unsafe fn rank_of(&self, block: Ref, words: usize) -> u64 {
-        // SAFETY: there is a flow record after this number of words of a block of our arena.
+        // SAFETY: a block of our arena has a flow record after this number of words.
         unsafe { (*record_at(self.arena.base(), block, words)).rank }
     }
 
@@ -481,7 +481,7 @@ impl Store {
         }
     }
 
-    /// Waits until no packet uses retired data, at most for the readers' current bursts, and frees it.
+    /// Waits until no packet uses retired data, at most for the readers' current bursts, and then frees it.
     pub fn settle(&mut self) {
         self.retired.retire(Garbage::Mark);
         self.collect();
@@ -491,7 +491,7 @@ impl Store {
         }
     }
 
-    /// Returns the number of items that are not freed yet.
+    /// Returns the number of retired items that are not freed yet.
     pub fn waiting(&self) -> usize {
         self.retired.len()
     }
@@ -502,7 +502,7 @@ impl Store {
         self.programs.len()
     }
 
-    /// Returns the location of an entry's flow record, after this number of words; `None` if it has none.
+    /// Returns the location of an entry's flow record after this number of words; `None` if it has none.
     pub fn place_of(&self, entry: &FlowEntry, words: usize) -> Option<RecordPlace> {
         let record = record_of(entry)?;
         Some(RecordPlace {
@@ -512,14 +512,14 @@ impl Store {
         })
     }
 
-    /// The block that a flow record is in.
+    /// Returns the block that contains a flow record.
     fn block_of(&self, record: *const FlowRecord, words: usize) -> Ref {
         let offset = record as usize - self.arena.base() as usize - record_offset(words);
         Ref::from_bits((offset / UNIT_BYTES) as u32).expect("a record is in a block")
     }
 
     fn free_block(&mut self, old: &OldBlock) {
-        // SAFETY: the block is one of the arena with such a key, and not freed yet.
+        // SAFETY: the block is in the arena, has this number of words in its key, and is not freed yet.
         let (code, counts) = unsafe {
             let record = &*record_at(self.arena.base(), old.block, old.words);
             let mut counts = record.counters.read();
@@ -545,7 +545,7 @@ impl Store {
             self.meters.release(meter_id);
         }
         if let Some(at) = program.cell_at() {
-            // SAFETY: at this parameter is the address of a cell, which lives as long as the flow record.
+            // SAFETY: this parameter is the address of a cell, which lives as long as the flow record.
             let group_id = unsafe {
                 let record = record_at(self.arena.base(), old.block, old.words);
                 let params = addr_of_mut!((*record).params).cast::<u8>();
@@ -565,7 +565,7 @@ impl Store {
         }
     }
 
-    /// Drops the programs that no flow record has.
+    /// Drops the programs that no flow record uses.
     fn forget_programs(&mut self) {
         self.programs.retain(|_, program| program.records > 0);
         let programs = &self.programs;
@@ -575,7 +575,7 @@ impl Store {
     }
 }
 
-// Threads have half as much memory for the counters of each unit.
+// A thread's counters for a unit are half as large as the unit.
 const _: () = assert!(UNIT_BYTES == 2 * PLACE_BYTES);
 
 /// Creates counters of threads for the flow records in an arena.
@@ -587,7 +587,7 @@ pub(in crate::fast) fn thread_counts_of(arena: &Arena) -> ThreadCounts {
     )
 }
 
-/// Returns the flow record that counts for an entry, if any: only the store links counters, and only those of flow
+/// Returns the flow record that counts for an entry, if any. Only the store links counters, and all of these are in flow
 /// records.
 pub(super) fn record_of(entry: &FlowEntry) -> Option<*mut FlowRecord> {
     let counters = entry.linked.pointer();
@@ -599,12 +599,12 @@ fn address_of(program: &Arc<ActionProgram>) -> u64 {
     Arc::as_ptr(program).expose_provenance() as u64
 }
 
-/// The programs of the actions of rules.
+/// Returns the programs of rules' actions.
 fn programs_of<'a>(
     rules: &[Rule],
     by_address: &'a HashMap<u64, ActionProgram>,
 ) -> Vec<&'a ActionProgram> {
-    // SAFETY: the flow records have been made by the store, and are not retired yet.
+    // SAFETY: the store created the flow records, and has not retired them yet.
     let codes = rules.iter().map(|rule| unsafe { (*rule.record).code });
     codes.filter_map(|code| by_address.get(&code)).collect()
 }

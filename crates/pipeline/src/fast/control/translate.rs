@@ -1,4 +1,4 @@
-//! From an entry's instructions to its action program.
+//! Translation of an entry's instructions to its action program.
 
 use crate::fast::datapath::action_program::{ActionProgram, End, MAX_OPS, MAX_PARAMS};
 use crate::fast::datapath::action_set::{PROGRAM_LEN, SetStep, Slot};
@@ -11,26 +11,26 @@ use crate::{ActionSet, FlowEntry, Instructions};
 use urtica_wire::packet::ether_type;
 use urtica_wire::{Action, Field, OxmField, PortNo};
 
-/// An entry's compiled instructions.
+/// An entry's instructions as an action program with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BoundProgram {
     pub program: ActionProgram,
     /// The operations' parameters, one after the other.
     pub params: Vec<u8>,
-    /// A port or a table.
+    /// The output port or the next table.
     pub target: u32,
     /// The meter, whose cell's address must be the first parameter.
     pub meter: Option<u32>,
     /// The group, whose cell's address must be a parameter: see [`ActionProgram::cell_at`].
     pub group: Option<u32>,
-    /// Additional outputs of frames.
+    /// The additional outputs.
     sent: Vec<Way>,
     /// The parameters of the written actions.
     written: Vec<u8>,
 }
 
 impl BoundProgram {
-    /// Compiles an entry for frames with these headers, which may bring an action set or a queue.
+    /// Compiles an entry for frames that have these headers, and may bring an action set or a queue.
     pub fn new(entry: &FlowEntry, require: Kinds, brings_state: bool) -> Self {
         let origin = Origin {
             cookie: entry.cookie,
@@ -59,11 +59,11 @@ impl BoundProgram {
         }
     }
 
-    /// Translates instructions; returns `None` if only the plain form can execute them: a group before other actions or a
-    /// table, the controller or NORMAL alone, rare actions.
+    /// Translates instructions. Returns `None` if only the plain form can execute them: a group before other actions or before
+    /// a next table, the controller or NORMAL as the only output, or rare actions.
     ///
-    /// If no packet brings an action set, clearing it changes nothing, and without a next table the actions that are written
-    /// follow the applied ones.
+    /// If no packet brings an action set, clearing it has no effect, and without a next table the written actions just follow
+    /// the applied ones.
     pub fn of(
         instructions: &Instructions,
         require: Kinds,
@@ -98,7 +98,7 @@ impl BoundProgram {
                     bound.output(Way::new(port, 0, queue_id.try_into().ok()?), is_last);
                 }
                 Action::SetQueue(id) => outputs.queue_id = Some(id.try_into().ok()?),
-                // One to which the action set is handed is enough.
+                // A frame can be sent to one group only.
                 Action::Group(_) if bound.group.is_some() => return None,
                 Action::Group(group_id) if is_last => {
                     bound.send_copies(origin);
@@ -112,7 +112,7 @@ impl BoundProgram {
         }
         if let Some((metadata, mask)) = instructions.metadata {
             if bound.is_handed_over() {
-                // A packet-in has the metadata from before.
+                // A packet-in must have the metadata from before this instruction.
                 return None;
             }
             bound.send_copies(origin);
@@ -136,7 +136,7 @@ impl BoundProgram {
         fits.then_some(bound)
     }
 
-    /// Adds the actions of a set that are written to those of frames.
+    /// Translates writing the actions of a set to those of frames.
     fn write(&mut self, action_set: &ActionSet, clears: bool) -> Option<()> {
         let mut slots = Vec::new();
         for action in action_set.actions() {
@@ -179,7 +179,7 @@ impl BoundProgram {
         Some(())
     }
 
-    /// Notes which outputs are through a queue of earlier tables, and the queue for the set's output, a group or the next
+    /// Notes which outputs use a queue that earlier tables have chosen, and the queue for the set's output, a group or the next
     /// table.
     fn pass_queue_on(&mut self, outputs: &Outputs, brings_state: bool) {
         let hands_on = matches!(self.program.end, End::Goto | End::Group);
@@ -193,7 +193,7 @@ impl BoundProgram {
         step.inherits = outputs.inherits;
     }
 
-    /// Returns `true` if applied actions hand frames to a group.
+    /// Returns `true` if the applied actions send frames to a group.
     fn is_handed_over(&self) -> bool {
         let is_written = |step: &SetStep| step.written.contains(&Slot::Group);
         self.group.is_some() && !self.program.set.as_ref().is_some_and(is_written)
@@ -212,7 +212,7 @@ impl BoundProgram {
         self.target = port.0;
     }
 
-    /// Makes copies of the frame leave by the outputs so far, since it may change after them.
+    /// Converts the outputs so far to copies, since the frame may change after them.
     fn send_copies(&mut self, origin: Origin) {
         for way in std::mem::take(&mut self.sent) {
             self.push(
@@ -222,7 +222,7 @@ impl BoundProgram {
         }
     }
 
-    /// Adds the outputs.
+    /// Adds the final outputs.
     fn finish(&mut self, instructions: &Instructions, origin: Origin) -> Option<()> {
         if let Some(table_id) = instructions.goto {
             self.send_copies(origin);
@@ -269,15 +269,15 @@ impl BoundProgram {
 #[derive(Debug, Default)]
 struct Outputs {
     count: u32,
-    /// A bit for each that is through the queue of earlier tables: see [`SetStep::inherits`].
+    /// A bit for each output that uses the queue of earlier tables: see [`SetStep::inherits`].
     inherits: u32,
-    /// The queue that the actions have chosen last.
+    /// The queue that the actions have chosen most recently.
     queue_id: Option<u16>,
 }
 
 impl Outputs {
-    /// Counts one more, and returns its queue, which is that of earlier tables if no action has chosen one. `None` if there are
-    /// more than a flow record has space for.
+    /// Counts another output, and returns its queue, which is that of earlier tables if no action has chosen one. `None` if
+    /// there are more outputs than a flow record has space for.
     fn queue_of_next(&mut self, port: PortNo) -> Option<u16> {
         let bit = 1_u32.checked_shl(self.count)?;
         self.count += 1;
@@ -288,7 +288,7 @@ impl Outputs {
     }
 }
 
-/// Returns `true` if an entry has to do with the action sets of frames, which may bring some.
+/// Returns `true` if an entry changes or uses the action sets of frames, which may bring some.
 fn has_set_step(instructions: &Instructions, brings_state: bool) -> bool {
     match instructions.goto {
         Some(_) => writes_for_next_table(instructions) || brings_state && instructions.clear,
@@ -296,7 +296,7 @@ fn has_set_step(instructions: &Instructions, brings_state: bool) -> bool {
     }
 }
 
-/// Returns `true` if an entry gives frames an action set or a queue for the next table.
+/// Returns `true` if an entry passes an action set or a queue to the next table.
 pub(super) fn passes_state_on(instructions: &Instructions) -> bool {
     writes_for_next_table(instructions) || chooses_queue_for_next_table(instructions)
 }
@@ -312,7 +312,7 @@ fn chooses_queue_for_next_table(instructions: &Instructions) -> bool {
     instructions.goto.is_some() && last.is_some_and(|action| *action != Action::SetQueue(0))
 }
 
-/// The actions of a set that are carried out: a group has the output ignored (1.3.5 section 5.10).
+/// Returns the actions of a set that are executed: with a group, the output is ignored (1.3.5 section 5.10).
 fn carried_out(action_set: &ActionSet) -> &[Action<'static>] {
     let actions = action_set.actions();
     let is_group = |action: &Action| matches!(action, Action::Group(_));
@@ -322,8 +322,8 @@ fn carried_out(action_set: &ActionSet) -> &[Action<'static>] {
     }
 }
 
-/// Returns an action's operation for frames with these headers, and its parameter; `None` if there is none, or if the
-/// required headers are not in `can_require`.
+/// Returns an action's operation for frames with these headers, and its parameter. `None` if there is none, or if
+/// `can_require` does not accept the required headers.
 fn op_of(action: &Action, can_require: impl Fn(Kinds) -> bool) -> Option<(Kinds, Op, Vec<u8>)> {
     use OxmField::*;
     let (field, value) = match *action {
@@ -356,20 +356,20 @@ fn op_of(action: &Action, can_require: impl Fn(Kinds) -> bool) -> Option<(Kinds,
     can_require(kinds).then_some((kinds, op, param))
 }
 
-/// A compiled bucket.
+/// A bucket's actions as operations with their parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundBucket {
-    /// Operations, each for frames that have these headers.
+    /// Operations, each for frames with these headers.
     pub ops: Vec<(Kinds, Op)>,
     /// The operations' parameters, one after the other.
     pub params: Vec<u8>,
     pub end: BucketEnd,
-    /// The group that has to become the end, if any.
+    /// The group that receives the packet at the end, if any.
     pub next_group: Option<u32>,
 }
 
 impl BoundBucket {
-    /// `None` if only the plain form can do it: rare actions.
+    /// Translates a bucket's actions. Returns `None` if only the plain form can execute them.
     pub fn of(actions: &[Action<'static>]) -> Option<Self> {
         let mut bound = Self {
             ops: Vec::new(),
@@ -398,7 +398,7 @@ impl BoundBucket {
         Some(bound)
     }
 
-    /// Returns the requirements of its operations on frames.
+    /// Returns its operations' requirements on frames.
     pub fn needs(&self) -> Needs {
         let own = Needs {
             sent: matches!(self.end, BucketEnd::Reserved(_)).into(),

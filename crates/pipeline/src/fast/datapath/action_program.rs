@@ -1,9 +1,8 @@
-//! An entry's actions, as a program shared by many entries, and the entry's parameters: the only form of actions here,
-//! with two readers. The interpreter executes it (`execute.rs`), and the code generator compiles it
-//! (`control/machine/actions.rs`); `control/translate.rs` creates it. The plain form does not use it, and so can serve
-//! as the reference.
+//! An entry's actions, as a program that many entries share and the entry's parameters. The compiled form has no other form
+//! of actions. `control/translate.rs` creates programs; the interpreter executes them (`execute.rs`), and the code generator
+//! compiles them (`control/machine/actions.rs`). The plain form does not use them, and so can be the reference model.
 //!
-//! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite equal fields, each to its own
+//! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
 //! values. Machine code is generated for the program; the values are in the entry's
 //! [`FlowRecord`](super::table::FlowRecord).
 
@@ -12,51 +11,51 @@ use super::kinds::{Depth, Kinds};
 use super::op::{CELL_LEN, Op};
 use super::way::{ORIGIN_LEN, WAY_LEN};
 
-/// The maximum bytes of parameters of a flow record.
+/// The maximum size of a flow record's parameters, in bytes.
 pub(crate) const MAX_PARAMS: usize = 120;
 
-/// The most operations that an action program may have; longer lists are left to the plain form.
+/// The maximum number of operations in an action program. Longer lists are left to the plain form.
 pub(crate) const MAX_OPS: usize = 64;
 
-/// The bytes of parameters of [`End::Group`]: the address of a [`GroupCell`](super::group::GroupCell), and an
+/// The size of [`End::Group`]'s parameters in bytes: the address of a [`GroupCell`](super::group::GroupCell), and an
 /// [`Origin`](super::way::Origin).
 pub(crate) const GROUP_PARAM_LEN: usize = CELL_LEN + ORIGIN_LEN;
 
 /// The destination of a frame after the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    /// To the port in the flow record's target, unless that is the input port.
+    /// The port in the flow record's target, unless that is the input port.
     Output,
-    /// To the input port.
+    /// The input port.
     InPort,
-    /// To the table that is the flow record's target.
+    /// The table that is the flow record's target.
     Goto,
-    /// To a group. Its parameters follow those of the operations.
+    /// A group. Its parameters follow those of the operations.
     Group,
-    /// Nowhere.
+    /// No destination: the frame is dropped.
     Drop,
-    /// To the plain form, from the start of this table, uncounted: only that supports the entry's actions.
+    /// The plain form, from the start of this table, without counting: only that supports the entry's actions.
     Punt,
 }
 
-/// The common part of entries with equal actions.
+/// The part of entries' actions that does not contain their values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ActionProgram {
-    /// The headers that a frame certainly has here: those that the entry requires.
+    /// The headers that every frame has here, because the entry requires them.
     pub require: Kinds,
     pub ops: Vec<Op>,
     /// The number of additional outputs. Their parameters follow those of the operations: an [`Origin`](super::way::Origin),
     /// then one [`Way`](super::way::Way) for each.
     pub sent: u8,
     pub end: End,
-    /// Its effect on action sets and queues; `None` if frames bring none here, or keep theirs for the next table. Its
-    /// parameters are the last.
+    /// The effect on action sets and queues; `None` if frames bring none, or keep theirs for the next table. Its parameters are
+    /// the last.
     pub set: Option<SetStep>,
 }
 
 impl ActionProgram {
-    /// Returns the number of TTL decrements. An IP frame whose TTL is not higher is left to the plain form, which notifies
-    /// the controller (1.3.5 section 5.12).
+    /// Returns the number of TTL decrements. An IP frame whose TTL is not higher than this is left to the plain form, which
+    /// notifies the controller (1.3.5 section 5.12).
     pub fn ttl_decrements(&self) -> u8 {
         let ops = self.ops.iter();
         const { assert!(MAX_OPS <= u8::MAX as usize) };
@@ -68,13 +67,13 @@ impl ActionProgram {
         self.ops.first() == Some(&Op::Meter)
     }
 
-    /// Returns `true` if copies of a frame leave before it is done with. Frames that are too long to be copied are left to
-    /// the plain form.
+    /// Returns `true` if it sends copies of a frame before the end. Frames that are too long to be copied are left to the plain
+    /// form.
     pub fn sends_copies(&self) -> bool {
         self.ops.contains(&Op::Send)
     }
 
-    /// Returns `true` if a frame may have to be left to the plain form.
+    /// Returns `true` if some frames may be left to the plain form.
     pub fn can_punt(&self) -> bool {
         matches!(self.end, End::Group | End::Punt)
             || self.is_metered()
@@ -84,23 +83,23 @@ impl ActionProgram {
             || self.ttl_decrements() > 0
     }
 
-    /// Returns `true` if its [`SetStep`] is for all frames, not only for those that bring an action set or a queue.
+    /// Returns `true` if its [`SetStep`] applies to all frames, not only to frames with an action set or a queue.
     pub fn always_steps(&self) -> bool {
         let hands_on = matches!(self.end, End::Goto | End::Group);
         let step = self.set.as_ref();
         step.is_some_and(|step| step.writes() || step.chooses_queue && hands_on)
     }
 
-    /// Returns the space before the frame that the operations need. A frame with less is left to the plain form.
+    /// Returns the space before the frame that the operations need. Frames with less space are left to the plain form.
     pub fn headroom(&self) -> usize {
         let ops = self.ops.iter();
         4 * ops.filter(|op| matches!(op, Op::PushVlan(_))).count()
     }
 
-    /// The depth to which frames must have been parsed.
+    /// Returns the depth to which frames must have been parsed.
     pub fn depth(&self) -> Depth {
         if self.end == End::Group {
-            // A group may spread flows and change any header.
+            // A group may select by flow, and change any header.
             return Depth::Transport;
         }
         let written = self.set.iter().flat_map(|step| &step.written);
@@ -109,7 +108,7 @@ impl ActionProgram {
         depths.max().unwrap_or_default()
     }
 
-    /// Returns the bytes of the operations' parameters; others follow them.
+    /// Returns the size of the operations' parameters, in bytes; others follow them.
     pub fn ops_params_len(&self) -> usize {
         self.ops.iter().map(|op| op.params_len()).sum()
     }
@@ -124,7 +123,7 @@ impl ActionProgram {
         self.ops_params_len() + others
     }
 
-    /// Returns the offset of the address of a group's cell among the parameters; `None` if there is no group.
+    /// Returns the offset among the parameters of the address of a group's cell; `None` if there is no group.
     pub fn cell_at(&self) -> Option<usize> {
         if self.end == End::Group {
             return Some(self.ops_params_len());
@@ -135,7 +134,7 @@ impl ActionProgram {
         Some(self.set_params_at() + step.slots_at() + before.sum::<usize>())
     }
 
-    /// Returns the bytes of all parameters.
+    /// Returns the size of all parameters, in bytes.
     pub fn params_len(&self) -> usize {
         let set = self.set.as_ref().map_or(0, SetStep::params_len);
         self.set_params_at() + set

@@ -1,16 +1,16 @@
-//! Action sets and queues of frames, which tables pass on (1.3.5 sections 5.10 and 5.12).
+//! Action sets and queues that tables pass on with frames (1.3.5 sections 5.10 and 5.12).
 //!
-//! **What.** An entry with a next table may write actions, which are carried out after the last table, in the order of the
-//! specification. Such a frame has [`Kinds::ACTION_SET`] and a [`FrameSet`]. Entries of later tables write more, or clear it.
-//! An applied `set_queue` is for all outputs until the next one, also in later tables: a frame that goes to one has
+//! **What.** An entry with a next table may write actions, which are executed after the last table, in the specification's
+//! order. Such a frame has [`Kinds::ACTION_SET`] and a [`FrameSet`]. Entries of later tables write more, or clear it. An
+//! applied `set_queue` affects all outputs until the next one, even in later tables: a frame that is passed to one has
 //! [`Kinds::QUEUE`] and the queue.
 //!
-//! **How.** The set has one [`Slot`] for each kind of action, in the order in which they are carried out, so that writing is
-//! copying parameters. The order of set-field actions among each other is irrelevant: each has its own field.
+//! **How.** The set has one [`Slot`] for each kind of action, in the order of execution, so writing means copying parameters.
+//! The order among set-field actions is irrelevant, since each has its own field.
 //!
-//! **Cost.** Nothing for frames without either: until the first entry that writes or chooses a queue for a next table, code
-//! does not check for them; from then on, two bits are tested where frames leave. Sets and queues themselves are handled by
-//! one function for machine code and interpreter (`execute.rs`).
+//! **Cost.** Nothing for frames without either. Code does not check for them until the first entry that writes actions or
+//! chooses a queue for a next table; from then on, it tests two bits when frames leave. One function handles sets and queues
+//! for both machine code and interpreter (`execute.rs`).
 
 use super::kinds::{Depth, Kinds};
 use super::op::{CELL_LEN, Op};
@@ -19,35 +19,35 @@ use crate::ActionSet;
 use urtica_wire::packet::ether_type;
 use urtica_wire::{Action, Field, OxmField, PortNo, VLAN_PRESENT};
 
-/// The bytes of parameters of a [`SetStep`] before those of its slots: the address of the
+/// The size of a [`SetStep`]'s parameters before those of its slots, in bytes: the address of the
 /// [`ActionProgram`](super::action_program::ActionProgram), and an [`Origin`](super::way::Origin).
 pub(crate) const SET_PARAM_LEN: usize = PROGRAM_LEN + ORIGIN_LEN;
 
-/// The bytes of the address.
+/// The size of the address, in bytes.
 pub(crate) const PROGRAM_LEN: usize = size_of::<u64>();
 
-/// The bytes of the parameter of a chosen queue, in network order. It follows the [`Origin`](super::way::Origin).
+/// The size of the parameter for a chosen queue, in bytes. It follows the [`Origin`](super::way::Origin), in network order.
 pub(crate) const QUEUE_LEN: usize = size_of::<u16>();
 
-/// The bytes of a group's number, which follows its cell.
+/// The size of a group's number, which follows its cell, in bytes.
 const GROUP_ID_LEN: usize = size_of::<u32>();
 
-/// An entry's part in the action sets and queues of frames.
+/// An entry's effect on the action sets and queues of frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SetStep {
-    /// Whether it clears the set, before it writes.
+    /// Whether it clears the set before it writes.
     pub clears: bool,
-    /// The written actions. Their parameters follow the other ones of the program.
+    /// The actions that it writes. Their parameters follow the others of the program.
     pub written: Vec<Slot>,
-    /// Whether the applied actions choose a queue, which they leave for the set's output, a group or the next table.
+    /// Whether the applied actions choose a queue, which the set's output, a group or the next table then uses.
     pub chooses_queue: bool,
-    /// A bit for each applied output, the first one's the lowest: whether it is before any choice of a queue, and so through
-    /// that of earlier tables.
+    /// A bit for each applied output, starting with the lowest: whether it precedes any choice of a queue, and so uses the queue
+    /// of earlier tables.
     pub inherits: u32,
 }
 
 impl SetStep {
-    /// Returns `true` if it changes the set of a frame that has none.
+    /// Returns `true` if it changes the set of a frame without one.
     pub fn writes(&self) -> bool {
         self.clears || !self.written.is_empty()
     }
@@ -57,7 +57,7 @@ impl SetStep {
         SET_PARAM_LEN + if self.chooses_queue { QUEUE_LEN } else { 0 }
     }
 
-    /// Returns the bytes of its parameters.
+    /// Returns the size of its parameters, in bytes.
     pub fn params_len(&self) -> usize {
         let slots = self.written.iter().map(|slot| slot.len());
         self.slots_at() + slots.sum::<usize>()
@@ -69,10 +69,10 @@ impl SetStep {
 #[repr(u8)]
 pub(crate) enum Slot {
     PopVlan,
-    /// 1 byte: 1 for a service tag (0x88a8), 0 for a customer's (0x8100). No other type can be pushed.
+    /// 1 byte: 1 for a service tag (0x88a8), 0 for a customer tag (0x8100). No other type can be pushed.
     PushVlan,
     DecNwTtl,
-    // The parameters of set-field actions are those of their operations.
+    // Set-field actions have the parameters of their operations.
     EthDst,
     EthSrc,
     VlanVid,
@@ -85,16 +85,16 @@ pub(crate) enum Slot {
     UdpDst,
     /// 2 bytes.
     Queue,
-    /// The address of a cell, and the group's number in the machine's order. The output, which shares these bytes, is ignored.
+    /// The address of a cell, and the group's number in the machine's byte order. An output is ignored, and shares these bytes.
     Group,
     /// A [`Way`].
     Output,
 }
 
-/// All but the last three change the frame.
+/// The slots that change the frame: all but the last three.
 const CHANGES: u16 = (1 << Slot::Queue as u16) - 1;
 
-/// The bytes of all slots' parameters.
+/// The size of all slots' parameters, in bytes.
 const SLOTS_LEN: usize = Slot::Group.at() + Slot::Group.len();
 
 impl Slot {
@@ -117,7 +117,7 @@ impl Slot {
         Self::Output,
     ];
 
-    /// Returns the slot of an operation for frames with these headers; `None` if no action of a set is compiled to it.
+    /// Returns the slot of an operation for frames with these headers; `None` if action sets do not use the operation.
     pub fn of(kinds: Kinds, op: Op) -> Option<Self> {
         Some(match op {
             Op::PopVlan => Self::PopVlan,
@@ -137,7 +137,7 @@ impl Slot {
         })
     }
 
-    /// Returns the bytes of its parameters.
+    /// Returns the size of its parameters, in bytes.
     pub const fn len(self) -> usize {
         match self {
             Self::PopVlan | Self::DecNwTtl => 0,
@@ -151,7 +151,7 @@ impl Slot {
         }
     }
 
-    /// The depth to which frames must have been parsed for it.
+    /// Returns the depth to which frames must have been parsed for it.
     pub fn depth(self) -> Depth {
         match self {
             Self::EthDst | Self::EthSrc | Self::Queue | Self::Output => Depth::Ethernet,
@@ -183,7 +183,7 @@ impl Slot {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct FrameSet {
-    /// A bit for each slot that is filled.
+    /// A bit for each filled slot.
     filled: u16,
     params: [u8; SLOTS_LEN],
 }
@@ -202,10 +202,10 @@ impl FrameSet {
         self.filled & slot.bit() != 0
     }
 
-    /// Writes an action in place of an earlier one of its kind.
+    /// Writes an action, which replaces an earlier one of its kind.
     ///
     /// # Safety
-    /// `params` has the slot's parameters.
+    /// `params` points to the slot's parameters.
     pub unsafe fn write(&mut self, slot: Slot, params: *const u8) {
         match slot {
             Slot::Output if self.has(Slot::Group) => return,
@@ -214,7 +214,7 @@ impl FrameSet {
         }
         self.filled |= slot.bit();
         let place = self.params[slot.at()..][..slot.len()].as_mut_ptr();
-        // SAFETY: both have this number of bytes, and a set is no parameter.
+        // SAFETY: both are this number of bytes long, and parameters never overlap with a set.
         unsafe { place.copy_from_nonoverlapping(params, slot.len()) };
     }
 
@@ -243,13 +243,13 @@ impl FrameSet {
         self.has(Slot::Output).then_some(way)
     }
 
-    /// Returns the queue of its output or group, if it sets one.
+    /// Returns the queue of its output or group, if the set chooses one.
     pub fn queue_id(&self) -> Option<u16> {
         let queue_id = u16::from_be_bytes(self.read(Slot::Queue));
         self.has(Slot::Queue).then_some(queue_id)
     }
 
-    /// Returns the type of the tag that it pushes.
+    /// Returns the EtherType of the tag that it pushes.
     fn tag_type(&self) -> u16 {
         match self.read(Slot::PushVlan) {
             [0] => ether_type::VLAN,
@@ -262,7 +262,7 @@ impl FrameSet {
         &self.params[slot.at()..][..slot.len()]
     }
 
-    /// The operation of a slot, for frames that have these headers.
+    /// Returns the operation of a slot, for frames with these headers.
     pub(super) fn op(&self, slot: Slot) -> Option<(Kinds, Op)> {
         let any = Kinds::empty();
         Some(match slot {
@@ -283,7 +283,7 @@ impl FrameSet {
         })
     }
 
-    /// Returns it as the plain form has it.
+    /// Converts it to the plain form's type.
     pub fn to_action_set(self) -> ActionSet {
         let filled = Slot::ALL.into_iter().filter(|slot| self.has(*slot));
         let actions: Vec<_> = filled.map(|slot| self.action(slot)).collect();

@@ -1,4 +1,4 @@
-//! The backends of compiled tables: machine code, or the interpreter; and the signatures of machine code.
+//! The backends of compiled tables, machine code and interpreter, and the signatures of machine code.
 
 use super::context::Context;
 #[cfg(target_arch = "x86_64")]
@@ -6,18 +6,18 @@ use super::frame::Frame;
 #[cfg(target_arch = "x86_64")]
 use super::table::{Body, Header};
 
-/// The execution of the compiled form.
+/// How the compiled form is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
-    /// Machine code, made at run time. For x86-64; elsewhere it means the interpreter.
+    /// Machine code, generated at run time, for x86-64. On other processors, this means the interpreter.
     MachineCode,
-    /// An interpreter of these templates, for every processor.
+    /// An interpreter, for all processors.
     Interpreter,
 }
 
 impl Backend {
-    /// Returns the backend on this processor.
+    /// Returns the backend that this processor supports.
     pub(in crate::fast) fn here(self) -> Self {
         match cfg!(target_arch = "x86_64") {
             true => self,
@@ -27,17 +27,17 @@ impl Backend {
 }
 
 impl Default for Backend {
-    /// The fastest for this processor.
+    /// Returns the fastest backend for this processor.
     fn default() -> Self {
         Self::MachineCode.here()
     }
 }
 
-/// A table's code. The frame's `resume` is 0 when it is called.
+/// The code of a table. It is called with a frame whose `resume` is 0.
 #[cfg(target_arch = "x86_64")]
 pub(crate) type TableCode =
     unsafe extern "sysv64" fn(*mut Frame, *const Context, *const Body, *const Header);
 
-/// The function that continues with a paused frame: the address in its `resume`, which is 0 again when it is called.
+/// The continuation for a paused frame, whose address was in `resume`. `resume` is 0 again when it is called.
 #[cfg(target_arch = "x86_64")]
 pub(crate) type ResumeCode = unsafe extern "sysv64" fn(*mut Frame, *const Context);

@@ -13,34 +13,34 @@ pub const BURST: usize = 32;
 
 /// Up to [`BURST`] frames and their bytes.
 ///
-/// Filled by [`Burst::push`] and [`Burst::push_in_place`], taken through the pipeline by [`Reader::process`](super::compiled::Reader::process), read by
-/// [`Burst::iter`], emptied by [`Burst::clear`].
+/// [`Burst::push`] and [`Burst::push_in_place`] add frames, [`Reader::process`](super::compiled::Reader::process) processes
+/// them, [`Burst::iter`] returns the results, and [`Burst::clear`] removes the frames.
 pub struct Burst {
     frames: Box<[Frame]>,
     len: usize,
-    /// The start of each frame's own buffer.
+    /// The start of each frame's buffer.
     floors: [*mut u8; BURST],
-    /// Additional outputs of frames.
+    /// The additional outputs of frames.
     sent: AllSent,
     /// The buffers to which `floors` point.
     _buffers: Box<[Buffer]>,
-    /// Buffers of long frames, kept for later ones, and the number of used ones.
+    /// Buffers for long frames, which are kept for later ones, and the number of used buffers.
     long_buffers: Vec<Vec<u8>>,
     long: usize,
 }
 
-/// The exit of a frame from the compiled pipeline.
+/// The result of processing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// By this port, if a port with this number exists and may send.
+    /// Send it to this port, if a port with this number exists and may send.
     Output(PortNo),
-    /// Nowhere.
+    /// Drop it.
     Drop,
-    /// The compiled form does not support the rest: see [`Pipeline::resume`](crate::Pipeline::resume).
+    /// Continue in the plain form, which supports the rest: see [`Pipeline::resume`](crate::Pipeline::resume).
     Punt,
 }
 
-/// A frame after it was processed.
+/// A processed frame.
 #[derive(Clone, Copy)]
 pub struct Processed<'a> {
     frame: &'a Frame,
@@ -82,8 +82,8 @@ impl Burst {
         self.len == 0
     }
 
-    /// Adds a frame. Returns `false` if there are already [`BURST`], or if it is longer than [`MAX_FRAME`] or shorter than
-    /// an Ethernet header.
+    /// Adds a frame by copying it. Returns `false` if there are already [`BURST`] frames, or the frame is longer than
+    /// [`MAX_FRAME`] or shorter than an Ethernet header.
     #[inline]
     pub fn push(&mut self, in_port: PortNo, bytes: &[u8]) -> bool {
         if self.len == BURST || !(14..=MAX_SHORT).contains(&bytes.len()) {
@@ -94,7 +94,7 @@ impl Burst {
         true
     }
 
-    /// Adds a frame that is longer than [`MAX_SHORT`]; like [`Burst::push`], for others.
+    /// Adds a frame that is longer than [`MAX_SHORT`], and otherwise like [`Burst::push`].
     #[cold]
     fn push_long(&mut self, in_port: PortNo, bytes: &[u8]) -> bool {
         if self.len == BURST || !(MAX_SHORT..=MAX_FRAME).contains(&bytes.len()) {
@@ -115,16 +115,16 @@ impl Burst {
         true
     }
 
-    /// Copies a frame to a buffer.
+    /// Copies a frame to a buffer, and adds it.
     ///
     /// # Safety
-    /// From `floor` on there are HEADROOM bytes, space for the frame, and [`READ_BEHIND`] bytes, which belong to no other frame.
+    /// At `floor` there are HEADROOM bytes, space for the frame, and [`READ_BEHIND`] bytes, which belong to no other frame.
     #[inline]
     unsafe fn push_to(&mut self, floor: *mut u8, in_port: PortNo, bytes: &[u8]) {
         let frame = &mut self.frames[self.len];
         frame.floor = floor;
-        // SAFETY: as this function requires; `bytes` is not in the buffer, since there are no references into it while `self`
-        // is borrowed mutably.
+        // SAFETY: as this function requires; `bytes` is not in the buffer, since references into the buffer cannot exist while
+        // `self` is borrowed mutably.
         unsafe {
             frame.data = frame.floor.add(HEADROOM);
             frame
@@ -136,15 +136,15 @@ impl Burst {
         self.len += 1;
     }
 
-    /// Adds a frame in place: the `len` bytes from `start` on of `room`. Returns `false` in the cases of [`Burst::push`],
+    /// Adds a frame without copying it: the `len` bytes at `start` in `room`. Returns `false` in the cases of [`Burst::push`],
     /// and if `room` ends less than 8 bytes after the frame. Pushed tags use the space before it.
     ///
     /// # Panics
     /// If the frame does not end within `room`.
     ///
     /// # Safety
-    /// Until the burst is cleared, `room` can be read and written, and is only accessed through this burst; or, after the
-    /// frame was processed, its bytes are not requested from the burst.
+    /// Until the burst is cleared, `room` can be read and written, and is only accessed through this burst. Alternatively, it
+    /// need not be valid after processing, if the frame's bytes are then not requested from the burst.
     #[inline]
     pub unsafe fn push_in_place(
         &mut self,
@@ -160,7 +160,7 @@ impl Burst {
         }
         let frame = &mut self.frames[self.len];
         frame.floor = room.cast().as_ptr();
-        // SAFETY: within the room, as was checked.
+        // SAFETY: this is within `room`, as checked.
         frame.data = unsafe { frame.floor.add(start) };
         frame.len = len as u32;
         frame.in_port = in_port.0;
@@ -176,7 +176,7 @@ impl Burst {
         self.sent.clear();
     }
 
-    /// Returns the frames in the order in which they were added.
+    /// Returns the frames, in the order in which they were added.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Processed<'_>> {
         let sent = &self.sent;
@@ -191,11 +191,11 @@ impl Burst {
     }
 }
 
-// SAFETY: the pointers of the frames go into buffers that the burst owns, or are set by each `process`.
+// SAFETY: the frames' pointers point into buffers that the burst owns, or are set by each `process`.
 unsafe impl Send for Burst {}
 
 impl Processed<'_> {
-    /// Returns its exit.
+    /// Returns the verdict.
     #[inline]
     pub fn verdict(&self) -> Verdict {
         match self.frame.out_port {
@@ -205,13 +205,13 @@ impl Processed<'_> {
         }
     }
 
-    /// Its bytes, as they are now.
+    /// Returns the bytes as they are now.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.frame.bytes()
     }
 
-    /// Returns the additional outputs, in order, which come before the verdict. Most frames have none.
+    /// Returns the additional outputs, in order, which precede the verdict. Most frames have none.
     #[inline]
     pub fn sent(&self) -> impl ExactSizeIterator<Item = SentFrame<'_>> {
         self.sent.of(self.frame)
@@ -223,7 +223,7 @@ impl Processed<'_> {
         self.frame.sent.count > 0
     }
 
-    /// The input port.
+    /// Returns the input port.
     #[inline]
     pub fn in_port(&self) -> PortNo {
         PortNo(self.frame.in_port)
@@ -235,7 +235,7 @@ impl Processed<'_> {
     }
 
     /// Returns the action set that the tables have written so far. A frame that was left to the plain form before the first
-    /// table may not have been parsed.
+    /// table may not have been parsed, and then has none.
     pub(crate) fn action_set(&self) -> ActionSet {
         let has_set = self.table_id() > 0 && self.frame.kinds.contains(Kinds::ACTION_SET);
         match has_set {
@@ -244,8 +244,8 @@ impl Processed<'_> {
         }
     }
 
-    /// Returns the queue that the tables have chosen so far, or 0. As for [`Processed::action_set`], a frame may not have
-    /// been parsed.
+    /// Returns the queue that the tables have chosen so far, or 0. As for [`Processed::action_set`], the frame may not have been
+    /// parsed.
     pub(crate) fn queue_id(&self) -> u32 {
         match self.table_id() {
             0 => 0,
@@ -253,7 +253,7 @@ impl Processed<'_> {
         }
     }
 
-    /// Returns the table in which the plain form starts.
+    /// Returns the table at which the plain form starts.
     pub(crate) fn table_id(&self) -> u8 {
         self.frame.table_id as u8
     }
@@ -268,7 +268,7 @@ mod tests {
         let mut burst = Burst::new();
         let mut room = [3; 200];
         let begins = NonNull::from(&mut room[..]);
-        // SAFETY: the space is not used otherwise while frames are in it.
+        // SAFETY: the memory has no other use while frames are in it.
         unsafe {
             assert!(burst.push_in_place(PortNo(1), begins, 100, 60));
             assert!(
@@ -295,7 +295,7 @@ mod tests {
     #[should_panic = "ends in its room"]
     fn frames_beyond_their_memory_are_refused() {
         let mut room = [0; 100];
-        // SAFETY: the space is not used otherwise.
+        // SAFETY: the memory has no other use.
         unsafe { Burst::new().push_in_place(PortNo(1), NonNull::from(&mut room[..]), 90, 14) };
     }
 }

@@ -1,4 +1,4 @@
-//! A frame's action set, carried out (1.3.5 section 5.10).
+//! Execution of a frame's action set (1.3.5 section 5.10).
 
 use super::action_set::{FrameSet, Slot};
 use super::frame::Frame;
@@ -13,17 +13,17 @@ impl FrameSet {
         self.has(Slot::Group).then_some(cell)
     }
 
-    /// Carries out all actions but the output and the group.
+    /// Executes all actions except the output and the group.
     ///
     /// # Safety
-    /// The frame is parsed as deep as the slots require, and has the space and the TTL that they need.
+    /// The frame is parsed as deeply as the slots require, and has the space and the TTL that they need.
     pub unsafe fn change(&self, frame: &mut Frame) {
         for slot in Slot::ALL.into_iter().filter(|slot| self.has(*slot)) {
             let Some((kinds, op)) = self.op(slot) else {
                 continue;
             };
             if frame.kinds.contains(kinds) {
-                // SAFETY: as this function requires; the frame has the headers that the operation is for.
+                // SAFETY: as this function requires; the frame has the headers for which the operation was made.
                 unsafe { carry_out(frame, op, self.params_of(slot).as_ptr()) };
             }
         }

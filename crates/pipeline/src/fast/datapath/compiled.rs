@@ -1,4 +1,4 @@
-//! The compiled pipeline as the threads that process packets share it.
+//! The compiled pipeline that threads share to process packets.
 
 use super::backend::Backend;
 #[cfg(target_arch = "x86_64")]
@@ -21,10 +21,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The compiled form of a [`Pipeline`](crate::Pipeline): what [`Pipeline::compile`](crate::Pipeline::compile) makes.
+/// The compiled form of a [`Pipeline`](crate::Pipeline), created by [`Pipeline::compile`](crate::Pipeline::compile).
 ///
 /// Thread-safety: any number of [`Reader`]s, one per thread, may use it while the pipeline changes; readers never wait.
-/// After the pipeline is dropped, readers see tables that leave every frame to the plain form.
+/// After the pipeline is dropped, all tables leave every frame to the plain form.
 #[derive(Debug)]
 pub struct Compiled {
     pub(in crate::fast) headers: Box<[Header]>,
@@ -34,36 +34,36 @@ pub struct Compiled {
     pub(in crate::fast) depth: AtomicU8,
     misses_punt: AtomicBool,
     backend: Backend,
-    /// The threads' counters for flow records, if there may be several threads.
+    /// The threads' counters of flow records, if several threads may count.
     pub(in crate::fast) thread_counts: Option<ThreadCounts>,
     counts: Mutex<AllCounts>,
-    /// The form that replaced it, for its readers.
+    /// The form that replaced this one, to which readers switch.
     successor: OnceLock<Arc<Compiled>>,
-    /// The body that headers show without a table.
+    /// The body of headers that have no table.
     pub(in crate::fast) plain: Box<Body>,
-    /// The owner of the code of `plain`.
+    /// Keeps the code of `plain` alive.
     _plain_code: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: the pointers' data is freed only when no participant of `epochs` can see it, and changed by atomics.
+// SAFETY: data behind the pointers is changed by atomics, and freed only when no participant of `epochs` can see it.
 unsafe impl Send for Compiled {}
 // SAFETY: as above.
 unsafe impl Sync for Compiled {}
 
-/// One reader's counters, for each header.
+/// One reader's counters for each header.
 #[derive(Debug)]
 struct Counts(Box<[TableCounts]>);
 
 /// All readers' counters.
 #[derive(Debug, Default)]
 struct AllCounts {
-    /// The counts of threads that exist.
+    /// The counters of existing readers.
     present: Vec<Arc<Counts>>,
-    /// The sums of dropped readers, for each header; empty without any.
+    /// The totals of dropped readers for each header; empty if there are none.
     gone: Vec<TableTotals>,
 }
 
-/// A table's counters in the compiled form, of all readers together.
+/// The total of all readers' counters for a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableTotals {
     pub matches: u64,
@@ -71,7 +71,7 @@ pub(crate) struct TableTotals {
 }
 
 impl TableTotals {
-    /// Returns the number of looked-up frames.
+    /// Returns the number of frames looked up.
     pub fn lookups(self) -> u64 {
         self.matches + self.misses
     }
@@ -83,12 +83,12 @@ impl TableTotals {
 }
 
 impl Compiled {
-    /// Returns the current backend: the interpreter if machine code is not, or no longer, available.
+    /// Returns the current backend, which is the interpreter if machine code is not, or no longer, available.
     pub fn backend(&self) -> Backend {
         self.newest().backend
     }
 
-    /// Makes readers use another form of the same tables, from their next burst on. In this one all tables are plain.
+    /// Makes readers switch to another form of the same tables at their next burst. In this form all tables become plain.
     pub(in crate::fast) fn replace_by(&self, successor: &Arc<Self>) {
         successor.set_misses_punt(self.misses_punt.load(Relaxed));
         let replaced = self.successor.set(Arc::clone(successor));
@@ -99,7 +99,7 @@ impl Compiled {
         self.successor.get().map_or(self, |next| next.newest())
     }
 
-    /// One in which every table is plain.
+    /// Creates a form in which every table is plain.
     pub(in crate::fast) fn new(
         arena_base: *mut u8,
         backend: Backend,
@@ -133,13 +133,13 @@ impl Compiled {
         }
     }
 
-    /// Sets whether frames without an entry are left to the plain form, which notifies its sink (the default), or counted
-    /// and dropped.
+    /// Sets whether frames without an entry are left to the plain form, which notifies its sink (the default), or counted and
+    /// dropped.
     pub fn set_misses_punt(&self, misses_punt: bool) {
         self.newest().misses_punt.store(misses_punt, Relaxed);
     }
 
-    /// Creates a reader, with which a thread processes packets.
+    /// Creates a reader, with which one thread can process packets.
     pub fn reader(self: &Arc<Self>) -> Reader {
         let counts = (0..MAX_HEADERS).map(|_| TableCounts::default()).collect();
         let counts = Arc::new(Counts(counts));
@@ -174,12 +174,12 @@ impl Compiled {
         totals
     }
 
-    /// Counters are numbers, so that they make sense even if a thread died with the lock.
+    /// Locks the counters. They are numbers, so they are consistent even if a thread died with the lock.
     fn all_counts(&self) -> MutexGuard<'_, AllCounts> {
         self.counts.lock()
     }
 
-    /// The depth to which frames are parsed.
+    /// Returns the depth to which frames are parsed.
     pub(in crate::fast) fn depth(&self) -> Depth {
         const DEPTHS: [Depth; 4] = [
             Depth::Ethernet,
@@ -191,23 +191,23 @@ impl Compiled {
     }
 }
 
-/// One thread's way into the compiled pipeline.
+/// A handle with which one thread processes packets in the compiled form.
 pub struct Reader {
     context: Context,
     participant: Participant,
     compiled: Arc<Compiled>,
-    /// The target of `context`.
+    /// The counters to which `context` points.
     counts: Arc<Counts>,
 }
 
-// SAFETY: the context points to data of `compiled` and `counts`.
+// SAFETY: the context points to data that `compiled` and `counts` own.
 unsafe impl Send for Reader {}
 
 impl Reader {
-    /// Processes the frames of a burst, each until it has a [`Verdict`](super::burst::Verdict). `now` is the time since
-    /// a fixed moment of the whole pipeline.
+    /// Processes the frames of a burst until each has a [`Verdict`](super::burst::Verdict). `now` is the time since a moment
+    /// that is fixed for the whole pipeline.
     ///
-    /// Never waits, and keeps no references when it returns.
+    /// Never waits, and keeps no references after it returns.
     pub fn process(&mut self, burst: &mut Burst, now: Duration) {
         if let Some(successor) = self.compiled.successor.get() {
             *self = successor.reader();
@@ -226,7 +226,7 @@ impl Reader {
         self.participant.rest();
     }
 
-    /// All frames start, and paused ones continue in order: while one waits for memory, others are processed.
+    /// Starts all frames, and continues paused ones in order: while one waits for memory, others are processed.
     #[inline(always)]
     fn pass(
         &self,
@@ -280,7 +280,7 @@ impl Drop for Reader {
 
 #[inline(always)]
 fn enter_template(frame: &mut Frame, context: &Context, header: *const Header) {
-    // SAFETY: header and context are of one pipeline for the interpreter; nothing that they refer to is freed while the
+    // SAFETY: header and context belong to one pipeline for the interpreter; nothing that they refer to is freed while the
     // reader's participant is in a burst.
     unsafe { interpret::enter(frame, context, header) }
 }
@@ -294,8 +294,8 @@ fn resume_template(frame: &mut Frame, context: &Context) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn enter_code(frame: &mut Frame, context: &Context, header: *const Header) {
-    // SAFETY: the header is one of a pipeline whose bodies have code, made for this signature; nothing that it refers
-    // to is freed while the reader's participant is in a burst.
+    // SAFETY: the header belongs to a pipeline whose bodies have code with this signature; nothing that it refers to is
+    // freed while the reader's participant is in a burst.
     unsafe {
         let body = (*header).body.load(Acquire);
         let code: TableCode = std::mem::transmute((*body).code);
@@ -306,7 +306,7 @@ fn enter_code(frame: &mut Frame, context: &Context, header: *const Header) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn resume_code(frame: &mut Frame, context: &Context) {
-    // SAFETY: a frame that pauses names code made for this signature.
+    // SAFETY: a paused frame refers to code with this signature.
     unsafe {
         let code: ResumeCode = std::mem::transmute(frame.resume);
         frame.resume = 0;

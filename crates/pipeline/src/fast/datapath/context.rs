@@ -1,10 +1,10 @@
-//! The arguments of code in addition to frames.
+//! The state that code uses in addition to frames.
 
 use super::sent::AllSent;
 use super::table::{Header, TableCounts};
 use std::cell::Cell;
 
-/// The arguments of machine code in addition to a frame; one per thread.
+/// The state of one thread, an argument of machine code in addition to the frame.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Context {
@@ -16,14 +16,14 @@ pub(crate) struct Context {
     pub headers: *const Header,
     /// This thread's counters, for each header.
     pub counts: *mut TableCounts,
-    /// Not 0 if frames that no entry matches are left to the plain form, since a controller wants them.
+    /// Not 0 if frames without an entry are left to the plain form, because a controller wants them.
     pub misses_punt: u32,
-    /// Not 0 after a frame of the burst was left to the plain form, which sees it after the burst. Frames behind it that pass
-    /// a meter are left to it as well, so that meters see frames in their order.
+    /// Not 0 if a frame of the burst was left to the plain form, which processes it after the burst. Later frames that pass a
+    /// meter are then also left to it, so that meters see frames in order.
     pub has_left: Cell<u32>,
-    /// The thread's own counters of flow records (`thread_counts`); null if a single thread counts in the flow records
-    /// themselves. Machine code generated for several threads does not check this.
+    /// This thread's counters of flow records (`thread_counts`); null if a single thread counts in the flow records themselves.
+    /// Machine code that was generated for several threads does not check this.
     pub entry_counts: *mut u8,
-    /// The additional outputs of frames in the present burst.
+    /// The additional outputs of frames in the current burst.
     pub sent: *mut AllSent,
 }

@@ -1,8 +1,8 @@
-//! Action programs, executed operation by operation by the interpreter. Machine code is the other reader
-//! (`control/machine/actions.rs`), and both are compared with the plain form in tests.
+//! The interpreter of action programs, which executes one operation after the other. Machine code does the same
+//! (`control/machine/actions.rs`); tests compare both with the plain form.
 //!
 //! **Safety.** Functions here use the pointers of a [`Frame`] without checking its length. Callers ensure that the frame is
-//! parsed as deeply as its program requires ([`ActionProgram::depth`]): then `data`, `network` and `transport` point into
+//! parsed as deeply as its program requires ([`ActionProgram::depth`]). Then `data`, `network` and `transport` point into
 //! its buffer, and each header in `kinds` or the program's `require` is complete.
 
 use super::action_program::{ActionProgram, End};
@@ -23,7 +23,7 @@ use crate::MeterVerdict;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use urtica_wire::PortNo;
 
-/// Counts a frame and executes its entry; returns the next table.
+/// Counts a frame and executes its entry. Returns the next table.
 ///
 /// # Safety
 /// The frame is as the module requires, and in the table that its `header` points to. Context and flow record belong to
@@ -34,7 +34,7 @@ pub(super) unsafe fn execute(
     context: &Context,
     record: *const FlowRecord,
 ) -> Option<*const Header> {
-    // SAFETY: the flow record is alive, and one of a pipeline for the interpreter, so that it names a program.
+    // SAFETY: the flow record is alive, and belongs to a pipeline for the interpreter, so it refers to a program.
     let (program, record) = unsafe { (program_of(record), &*record) };
     if let Some(step) = &program.set {
         if program.always_steps() || frame.kinds.intersects(Kinds::CARRIED) {
@@ -42,23 +42,23 @@ pub(super) unsafe fn execute(
             return unsafe { execute_with_set(frame, context, record, program, step) };
         }
     }
-    // SAFETY: the frame has been parsed for this program, which its table's body saw to.
+    // SAFETY: the frame has been parsed for this program, as its table's body requires.
     if !unsafe { can_execute(frame, context, program, record) } {
         // SAFETY: the frame is in the table of its header.
         unsafe { punt(frame, context) };
         return None;
     }
-    // SAFETY: the context is that of the pipeline whose table the frame is in; the flow record has the program's parameters.
+    // SAFETY: the context is that of the frame's table's pipeline; the flow record has the program's parameters.
     let params = unsafe {
         count(frame, context, record);
         carry_out_all(frame, context, program, record, |way| way)?
     };
     if program.sent > 0 {
-        // SAFETY: the parameters of this follow those of the operations.
+        // SAFETY: the parameters for `send` follow those of the operations.
         unsafe { send(frame, context, params, program.sent.into()) };
     }
     frame.out_port = match program.end {
-        // SAFETY: the target of such a program is the index of a header, of which the context has all.
+        // SAFETY: the target of such a program is the index of a header, and the context has all headers.
         End::Goto => return Some(unsafe { context.headers.add(record.target as usize) }),
         End::Output if record.target == frame.in_port => DROP,
         End::Output => record.target,
@@ -74,8 +74,8 @@ pub(super) unsafe fn execute(
     None
 }
 
-/// Carries out the operations; returns the parameters after theirs, or `None` if a meter drops the frame. Copies leave by
-/// the way that `direct` returns for theirs.
+/// Executes the operations. Returns the parameters after theirs, or `None` if a meter drops the frame. `direct` converts the
+/// way of a copy before it is sent.
 ///
 /// # Safety
 /// As for [`execute`], after [`can_execute`] has returned `true`.
@@ -88,13 +88,13 @@ unsafe fn carry_out_all(
 ) -> Option<*const u8> {
     let mut params = record.params.as_ptr();
     for &op in &program.ops {
-        // SAFETY: the parameter of such an operation is the address of a cell that has a meter, as `can_execute` has seen.
+        // SAFETY: the parameter of such an operation is the address of a cell, and `can_execute` has checked that it has a meter.
         if op == Op::Meter && unsafe { is_dropped(frame, context, cell_at(params)) } {
             frame.out_port = DROP;
             return None;
         }
         // SAFETY: the frame has been parsed for this program, and is short enough to be copied if it sends copies; the flow
-        // record was made with parameters for all of its operations, one after the other.
+        // record was created with parameters for all of its operations, one after the other.
         unsafe {
             match op {
                 Op::Send => {
@@ -109,11 +109,11 @@ unsafe fn carry_out_all(
     Some(params)
 }
 
-/// Executes an entry for a frame with an action set or a queue, or an entry that changes them, for machine code; returns the
-/// next table, or null.
+/// Executes an entry for a frame with an action set or a queue, or an entry that changes them, on behalf of machine code.
+/// Returns the next table, or null.
 ///
 /// # Safety
-/// As for [`execute`], but of a pipeline of either sort; the flow record has this program, which has a
+/// As for [`execute`], but the pipeline may have any backend; the flow record has this program, which has a
 /// [`SetStep`](super::action_set::SetStep).
 pub(crate) unsafe extern "sysv64" fn execute_set(
     frame: *mut Frame,
@@ -143,7 +143,7 @@ unsafe fn execute_with_set(
 ) -> Option<*const Header> {
     let is_last = program.end != End::Goto;
     // SAFETY: the flow record has the parameters of the program. The set's group has a cell that lives as long as the flow
-    // record that has written it, at least until the burst ends; the frame is parsed for what was written. Counters belong to
+    // record that wrote it, at least until the burst ends; the frame is parsed for the written actions. Counters belong to
     // the context.
     unsafe {
         let origin = record
@@ -181,11 +181,11 @@ unsafe fn execute_with_set(
     None
 }
 
-/// The queue of a frame that earlier tables have chosen, for the outputs of one entry.
+/// The queue that earlier tables have chosen for a frame, and the outputs of an entry that use it.
 #[derive(Clone, Copy)]
 struct Inherited {
     queue_id: u16,
-    /// Whether the next outputs are through it, from the lowest bit on.
+    /// A bit for each following output, starting with the lowest: whether it uses the queue.
     outputs: u32,
 }
 
@@ -197,7 +197,7 @@ impl Inherited {
         }
     }
 
-    /// Returns the way of the next output, which the entry sends by `way`.
+    /// Returns the way of the next output, for which the entry specifies `way`.
     fn direct(&mut self, way: Way) -> Way {
         let inherits = self.outputs & 1 != 0;
         self.outputs >>= 1;
@@ -208,19 +208,19 @@ impl Inherited {
     }
 }
 
-/// The queue of a frame behind the applied actions of an entry, and the parameters behind that of the choice.
+/// Returns the queue of a frame after an entry's applied actions, and the parameters after that of the queue.
 unsafe fn queue_after(frame: &Frame, step: &SetStep, params: *const u8) -> (u16, *const u8) {
     if !step.chooses_queue {
         return (frame.carried_queue(), params);
     }
-    // SAFETY: callers give the parameters behind the origin, the first of which is the queue.
+    // SAFETY: callers pass the parameters after the origin, the first of which is the queue.
     unsafe {
         let queue_id = params.cast::<[u8; QUEUE_LEN]>().read();
         (u16::from_be_bytes(queue_id), params.add(QUEUE_LEN))
     }
 }
 
-/// The action set of a frame behind an entry.
+/// Returns the action set of a frame after an entry.
 unsafe fn set_after(frame: &Frame, step: &SetStep, params: *const u8) -> FrameSet {
     let keeps = frame.kinds.contains(Kinds::ACTION_SET) && !step.clears;
     let mut set = match keeps {
@@ -229,7 +229,7 @@ unsafe fn set_after(frame: &Frame, step: &SetStep, params: *const u8) -> FrameSe
     };
     let mut params = params;
     for &slot in &step.written {
-        // SAFETY: callers give the parameters of all slots, one after the other.
+        // SAFETY: callers pass the parameters of all slots, one after the other.
         unsafe {
             set.write(slot, params);
             params = params.add(slot.len());
@@ -238,7 +238,7 @@ unsafe fn set_after(frame: &Frame, step: &SetStep, params: *const u8) -> FrameSe
     set
 }
 
-/// Returns whether an action set can be carried out after a program that can be; if not, the frame is unchanged.
+/// Returns whether an action set can be executed after a program that can be executed; if not, the frame is unchanged.
 unsafe fn can_finish(frame: &mut Frame, program: &ActionProgram, set: &FrameSet) -> bool {
     if program.end == End::Group {
         return false;
@@ -248,7 +248,7 @@ unsafe fn can_finish(frame: &mut Frame, program: &ActionProgram, set: &FrameSet)
     let room = frame.data as usize - frame.floor as usize;
     let copies = (set.changes() || set.group().is_some())
         && (program.sent > 0 || matches!(program.end, End::Output | End::InPort));
-    // SAFETY: an entry or a set that decrements the TTL has its frames parsed up to the network header, and one with a group
+    // SAFETY: if an entry or a set decrements the TTL, its frames are parsed up to the network header, and if it has a group,
     // up to the transport header.
     unsafe {
         let ttl_is_enough = || ttl(frame).is_none_or(|(ttl, _)| *ttl > ttl_decrements);
@@ -261,9 +261,9 @@ unsafe fn can_finish(frame: &mut Frame, program: &ActionProgram, set: &FrameSet)
     }
 }
 
-/// The outputs of a frame after its operations, before its action set is carried out.
+/// The outputs of a frame after its operations, before its action set is executed.
 struct Outputs {
-    /// Additional ways.
+    /// The ways of additional outputs.
     ways: *const u8,
     count: usize,
     last: Option<u32>,
@@ -290,12 +290,12 @@ impl Outputs {
         }
     }
 
-    /// Sends a copy of the frame.
+    /// Sends a copy of the frame to each output.
     unsafe fn send_copies(&self, frame: &mut Frame, context: &Context, origin: *const u8) {
         if self.count == 0 && self.last.is_none() {
             return;
         }
-        // SAFETY: as in `send`; `can_finish` has seen that the frame is short enough.
+        // SAFETY: as in `send`; `can_finish` has checked that the frame is short enough.
         unsafe {
             let (mut copy, place) = (*context.sent).copy(frame);
             self.send(&mut copy, context, origin, place);
@@ -304,7 +304,7 @@ impl Outputs {
     }
 
     unsafe fn send(&self, frame: &mut Frame, context: &Context, origin: *const u8, place: Place) {
-        // SAFETY: the outputs are those of the burst; the ways follow each other.
+        // SAFETY: the outputs are those of the burst; the ways are consecutive.
         unsafe {
             let mut inherited = self.inherited;
             let ways = (0..self.count).map(|at| Way::at(self.ways.add(at * WAY_LEN)));
@@ -316,7 +316,7 @@ impl Outputs {
     }
 }
 
-/// Sends a frame as its action set specifies.
+/// Sends a frame according to its action set.
 unsafe fn finish(frame: &mut Frame, context: &Context, set: &FrameSet, origin: *const u8) {
     frame.out_port = DROP;
     let queue_id = set.queue_id().unwrap_or(frame.carried_queue());
@@ -337,27 +337,27 @@ unsafe fn finish(frame: &mut Frame, context: &Context, set: &FrameSet, origin: *
     }
 }
 
-/// Returns whether a number stands for other ports, or for no port.
+/// Returns whether a port number stands for other ports, or for no port.
 fn stands_for_others(port: u32) -> bool {
     let port = PortNo(port);
     port.is_reserved() && port != PortNo::LOCAL && port != PortNo::IN_PORT
 }
 
-/// Notes an output of a frame, unless that is its input port.
+/// Notes an output of a frame, unless it is the input port.
 unsafe fn note(frame: &mut Frame, context: &Context, place: Place, way: Way, origin: *const u8) {
     if way.port == frame.in_port {
         return;
     }
     let mut list = frame.sent;
-    // SAFETY: callers give the context of the burst, and an origin.
+    // SAFETY: callers pass the context of the burst, and an origin.
     unsafe { (*context.sent).note(&mut list, frame, place, way, Origin::at(origin)) };
     frame.sent = list;
 }
 
-/// Leaves a frame to the plain form, from the table on that it is in.
+/// Leaves a frame to the plain form, starting at its current table.
 ///
 /// # Safety
-/// The frame's `header` is that of a table, and alive.
+/// The frame's `header` is a table's, and alive.
 #[inline]
 pub(super) unsafe fn punt(frame: &mut Frame, context: &Context) {
     // SAFETY: the header is alive.
@@ -366,7 +366,7 @@ pub(super) unsafe fn punt(frame: &mut Frame, context: &Context) {
     context.has_left.set(1);
 }
 
-/// Returns whether all operations can be carried out on this frame; if not, the frame is unchanged.
+/// Returns whether all operations can be executed on this frame; if not, the frame is unchanged.
 unsafe fn can_execute(
     frame: &mut Frame,
     context: &Context,
@@ -387,15 +387,15 @@ unsafe fn can_execute(
         return false;
     }
     if program.end == End::Group {
-        // SAFETY: such a program has its frames parsed up to the transport header, and the address of a cell behind the
-        // parameters of its operations, which lives as long as the flow record.
+        // SAFETY: frames of such a program are parsed up to the transport header. The address of a cell follows the parameters
+        // of its operations; the cell lives as long as the flow record.
         return unsafe {
             let cell = record.params.as_ptr().add(program.ops_params_len());
             let cell = cell.cast::<*const GroupCell>().read_unaligned();
             can_hand_over(frame, cell, headroom as u32, ttl_decrements.into())
         };
     }
-    // SAFETY: a program that decrements the TTL has its frames parsed up to the network header.
+    // SAFETY: frames of a program that decrements the TTL are parsed up to the network header.
     let ttl_is_enough = || unsafe { ttl(frame).is_none_or(|(ttl, _)| *ttl > ttl_decrements) };
     let room = frame.data as usize - frame.floor as usize;
     room >= headroom && (ttl_decrements == 0 || ttl_is_enough())
@@ -418,7 +418,7 @@ unsafe fn cell_at(params: *const u8) -> *const MeterCell {
     unsafe { params.cast::<*const MeterCell>().read_unaligned() }
 }
 
-/// Passes a frame through a meter, for both readers; returns `true` if the meter drops it.
+/// Passes a frame through a meter, for both backends. Returns `true` if the meter drops it.
 ///
 /// # Safety
 /// The frame is parsed up to the network header. The cell has a meter, which is not freed before the burst ends.
@@ -443,11 +443,11 @@ pub(crate) unsafe extern "sysv64" fn is_dropped(
     }
 }
 
-/// Notes the outputs of a frame that no longer changes, for both readers: an [`Origin`] and `count` consecutive [`Way`]s,
-/// except for the input port.
+/// Notes the outputs of a frame that no longer changes, for both backends, except to its input port. The parameters are an
+/// [`Origin`] and `count` consecutive [`Way`]s.
 ///
 /// # Safety
-/// Context and frame are of the present burst; the parameters exist.
+/// Context and frame belong to the current burst; the parameters exist.
 pub(crate) unsafe extern "sysv64" fn send(
     frame: *mut Frame,
     context: *const Context,
@@ -461,7 +461,7 @@ pub(crate) unsafe extern "sysv64" fn send(
     };
     let mut list = frame.sent;
     for at in 0..count as usize {
-        // SAFETY: the ways are behind the origin, one after the other.
+        // SAFETY: the ways follow the origin, one after the other.
         let way = unsafe { Way::at(params.add(ORIGIN_LEN + at * WAY_LEN)) };
         if way.port != frame.in_port {
             sent.note(&mut list, frame, Place::Own, way, origin);
@@ -470,7 +470,8 @@ pub(crate) unsafe extern "sysv64" fn send(
     frame.sent = list;
 }
 
-/// Sends a copy of a frame as it is, for both readers: an [`Origin`] and a [`Way`], unless that is the input port.
+/// Sends a copy of the current frame, for both backends, unless to its input port. The parameters are an [`Origin`] and a
+/// [`Way`].
 ///
 /// # Safety
 /// As for [`send`]; the frame is not longer than [`MAX_COPIED`].
@@ -486,7 +487,7 @@ pub(crate) unsafe extern "sysv64" fn send_copy(
     }
 }
 
-/// Sends a copy of a frame by this way, unless that is the input port. `origin` points to an [`Origin`].
+/// Sends a copy of a frame by this way, unless it is the input port. `origin` points to an [`Origin`].
 ///
 /// # Safety
 /// As for [`send_copy`].

@@ -1,12 +1,11 @@
-//! Compiled groups, and passing packets to them, for both readers of action programs.
+//! Compiled groups, and the processing of frames in them, for both backends.
 //!
-//! **What.** Flow records of entries with a group have the address of its [`GroupCell`], which shows the current group.
-//! First it is checked whether the group can handle the frame ([`can_hand_over`]); only then is the frame counted and
-//! changed. At the end the group selects a bucket, which changes the frame and sends it, or passes it to the next group
-//! ([`hand_over`]).
+//! **What.** Flow records of entries with a group have the address of its [`GroupCell`], which refers to the current group.
+//! [`can_hand_over`] first checks whether the group can process the frame; only then is the frame counted and changed. At the
+//! end, [`hand_over`] selects a bucket, which changes the frame and sends it, or passes it to the next group.
 //!
 //! **How.** A [`CompiledGroup`] does not change, except for the liveness of its buckets. It contains the groups to which it
-//! passes frames: a changed one is built again together with all groups before it, so [`Needs`] covers everything after the
+//! passes frames. A changed group is rebuilt with all groups that lead to it, so [`Needs`] covers everything behind the
 //! cell.
 
 use super::buffer::MAX_COPIED;
@@ -29,26 +28,26 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 use urtica_wire::{OxmField, PortNo};
 
-/// The index in [`Frame::kept`] of the group from [`can_hand_over`] to [`hand_over`], since the cell may change between
-/// them.
+/// The index in [`Frame::kept`] of the group, from [`can_hand_over`] to [`hand_over`], since the cell may change between
+/// the two.
 const GROUP: usize = 0;
 
-/// The target of the flow records of all entries with one group. Its address is stable while any of them exists; a changed
+/// The target of the flow records of all entries with one group. Its address is stable while any of them exists. A changed
 /// group is swapped in here, and the old one is kept until no packet can use it.
 #[derive(Debug)]
 pub(crate) struct GroupCell {
-    /// Null if packets must be left to the plain form.
+    /// The group; null if packets must be left to the plain form.
     pub group: AtomicPtr<CompiledGroup>,
-    /// Its number.
+    /// The group's number.
     pub group_id: u32,
 }
 
-/// A group.
+/// A group in the compiled form.
 #[derive(Debug)]
 pub(crate) struct CompiledGroup {
     pub choice: Choice,
     pub needs: Needs,
-    /// Its own counters, in the arena; `None` for one that does not exist, which drops frames.
+    /// The group's counters, in the arena; `None` for a group that does not exist, which drops frames.
     pub counters: Option<*const EntryCounters>,
     pub buckets: Box<[CompiledBucket]>,
 }
@@ -56,47 +55,47 @@ pub(crate) struct CompiledGroup {
 /// The buckets to which a group passes a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// The first, if it has any.
+    /// The first bucket, if there is one.
     First,
-    /// The first that is live.
+    /// The first live bucket.
     FirstLive,
     /// One of the live buckets, chosen by the frame's flow.
     ByFlow,
-    /// All of them. All but the last get copies, if any of them changes the frame.
+    /// All buckets. If any of them changes the frame, all but the last get copies.
     All,
 }
 
-/// A bucket.
+/// A bucket in the compiled form.
 #[derive(Debug)]
 pub(crate) struct CompiledBucket {
     pub is_live: AtomicBool,
     pub weight: u16,
     pub seed: u64,
-    /// Its own counters, in the arena.
+    /// The bucket's counters, in the arena.
     pub counters: *const EntryCounters,
-    /// Operations, each for frames that have these headers.
+    /// Operations, each for frames with these headers.
     pub ops: Box<[(Kinds, Op)]>,
     /// The operations' parameters, one after the other.
     pub params: Box<[u8]>,
     pub end: BucketEnd,
 }
 
-/// The output of a bucket.
+/// The destination of a bucket's packets.
 #[derive(Clone, Debug)]
 pub(crate) enum BucketEnd {
     /// A port, unless it is the input port.
     Output(u32),
-    /// The frame's ingress port.
+    /// The input port.
     InPort,
     /// Another reserved port.
     Reserved(Way),
-    /// Nowhere.
+    /// None: the packet is dropped.
     Drop,
     /// Another group.
     Group(Arc<CompiledGroup>),
 }
 
-// SAFETY: counters belong to no thread; they are accessed as atomics, and freed when no thread can see the group.
+// SAFETY: counters belong to no thread; accesses are atomic, and they are freed when no thread can see the group.
 unsafe impl Send for CompiledBucket {}
 // SAFETY: as above.
 unsafe impl Sync for CompiledBucket {}
@@ -106,7 +105,7 @@ unsafe impl Send for CompiledGroup {}
 unsafe impl Sync for CompiledGroup {}
 
 impl GroupCell {
-    /// The cell of a group that is not known yet.
+    /// Creates the cell of a group that is not known yet.
     pub fn new(group_id: u32) -> Self {
         Self {
             group: AtomicPtr::new(null_mut()),
@@ -116,7 +115,7 @@ impl GroupCell {
 }
 
 impl CompiledGroup {
-    /// Creates a group that does not exist: frames that are passed to it are dropped.
+    /// Creates the representation of a group that does not exist, which drops frames.
     pub fn missing() -> Self {
         Self {
             choice: Choice::First,
@@ -143,11 +142,11 @@ impl CompiledBucket {
     }
 }
 
-/// Returns whether a frame can be passed to the group that a cell shows, after a program with these needs. The frame
-/// only stores the group for [`hand_over`].
+/// Returns whether a frame can be passed to a cell's current group, after a program with these needs. The frame is not
+/// changed, but keeps the group for [`hand_over`].
 ///
 /// # Safety
-/// The frame is parsed up to the transport header. The group that the cell shows is not freed before the burst ends.
+/// The frame is parsed up to the transport header. The cell's current group is not freed before the burst ends.
 pub(crate) unsafe extern "sysv64" fn can_hand_over(
     frame: *mut Frame,
     cell: *const GroupCell,
@@ -156,7 +155,7 @@ pub(crate) unsafe extern "sysv64" fn can_hand_over(
 ) -> bool {
     // SAFETY: both are alive, as this function requires, and the frame is not shared.
     let (frame, shown) = unsafe { (&mut *frame, (*cell).group.load(Acquire)) };
-    // SAFETY: null, or a group that lives as long as the burst.
+    // SAFETY: this is null, or a group that lives as long as the burst.
     let Some(group) = (unsafe { shown.as_ref() }) else {
         return false;
     };
@@ -177,12 +176,12 @@ pub(crate) unsafe extern "sysv64" fn can_hand_over(
         && (needs.copies == 0 || can_copy)
 }
 
-/// Passes a frame to the group that it keeps, and to those after it, until it has an output. `origin` points to the
+/// Passes a frame to the group that it keeps, and to further ones, until it has an output. `origin` points to the
 /// [`Origin`] of packets to the controller.
 ///
 /// # Safety
-/// The frame is parsed up to the transport header, and [`can_hand_over`] has returned `true` for it; since then only
-/// the program that it was asked about has changed the frame. The context is that of its pipeline, and of its burst.
+/// The frame is parsed up to the transport header, and [`can_hand_over`] has returned `true` for it; since then only the
+/// program with the needs passed there has changed the frame. The context is that of its pipeline and burst.
 pub(crate) unsafe extern "sysv64" fn hand_over(
     frame: *mut Frame,
     context: *const Context,
@@ -203,7 +202,7 @@ pub(crate) unsafe extern "sysv64" fn hand_over(
         (&mut *frame, hand)
     };
     let kept = std::ptr::with_exposed_provenance::<CompiledGroup>(frame.kept[GROUP] as usize);
-    // SAFETY: the group was shown by a cell within this burst, for this frame.
+    // SAFETY: a cell referred to the group within this burst, for this frame.
     unsafe { hand.through(&*kept, frame, Place::Own) };
     frame.sent = hand.list;
 }
@@ -220,15 +219,15 @@ struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    /// Passes a frame through a group, and those after it. `place` is the location of its bytes.
+    /// Passes a frame through a group and further ones. `place` is the location of the frame's bytes.
     ///
     /// # Safety
-    /// The frame meets the group's requirements; both belong to the context's pipeline.
+    /// The frame meets the group's needs; both belong to the context's pipeline.
     unsafe fn through(&mut self, group: &CompiledGroup, frame: &mut Frame, place: Place) {
         let (mut group, mut ends) = (group, false);
         while !ends {
-            // SAFETY: counters of a group that packets can see are in the arena of the context's pipeline; the frame
-            // meets the group's needs.
+            // SAFETY: counters of a group that packets can see are in the arena of the context's pipeline; the frame meets the
+            // group's needs.
             let bucket = unsafe {
                 if let Some(counters) = group.counters {
                     count(self.context, counters, frame.len);
@@ -264,7 +263,7 @@ impl Hand<'_> {
         }
     }
 
-    /// Through all buckets of a group but the last, which is returned.
+    /// Passes a frame through all buckets of a group except the last, and returns that one.
     unsafe fn all_but_last<'a>(
         &mut self,
         group: &'a CompiledGroup,
@@ -273,7 +272,7 @@ impl Hand<'_> {
     ) -> Option<&'a CompiledBucket> {
         let (last, others) = group.buckets.split_last()?;
         for bucket in others {
-            // SAFETY: the frame meets the group's needs, and is short enough to be copied if that needs copies.
+            // SAFETY: the frame meets the group's needs, and is short enough to be copied if copies are needed.
             unsafe {
                 if group.needs.changes {
                     let (mut copy, place) = self.sent.copy(frame);
@@ -286,9 +285,9 @@ impl Hand<'_> {
         Some(last)
     }
 
-    /// Through a bucket of a group that has others, and out.
+    /// Passes a frame through one bucket of several, and sends it.
     unsafe fn through_bucket(&mut self, bucket: &CompiledBucket, frame: &mut Frame, place: Place) {
-        // SAFETY: the frame meets the bucket's requirements.
+        // SAFETY: the frame meets the bucket's needs.
         unsafe {
             count(self.context, bucket.counters, frame.len);
             change(frame, bucket);
@@ -301,7 +300,7 @@ impl Hand<'_> {
             BucketEnd::Reserved(way) => *way,
             BucketEnd::Drop => return,
             BucketEnd::Group(next) => {
-                // SAFETY: the frame meets the next group's requirements.
+                // SAFETY: the frame meets the next group's needs.
                 unsafe { self.through(next, frame, place) };
                 match frame.out_port {
                     DROP => return,
@@ -313,7 +312,7 @@ impl Hand<'_> {
         self.note(frame, place, way);
     }
 
-    /// Notes an output through the queue of the frame; returns [`DROP`], since nothing else leaves.
+    /// Notes an output through the frame's queue. Returns [`DROP`], since there is no other output.
     fn note(&mut self, frame: &Frame, place: Place, way: Way) -> u32 {
         let way = way.through(self.queue_id);
         self.sent
@@ -343,12 +342,12 @@ unsafe fn choose<'a>(
     }
 }
 
-/// Carries out a bucket's operations.
+/// Executes a bucket's operations.
 unsafe fn change(frame: &mut Frame, bucket: &CompiledBucket) {
     let mut params = bucket.params.as_ptr();
     for &(kinds, op) in &bucket.ops {
-        // SAFETY: the frame is parsed up to the transport header and has the headers that the operation is for; the bucket
-        // has parameters for all of its operations.
+        // SAFETY: the frame is parsed up to the transport header and has the headers for which the operation was made; the
+        // bucket has parameters for all of its operations.
         unsafe {
             if frame.kinds.contains(kinds) {
                 carry_out(frame, op, params);
@@ -358,16 +357,16 @@ unsafe fn change(frame: &mut Frame, bucket: &CompiledBucket) {
     }
 }
 
-/// Returns the identity of the frame's flow, equal to that of a [`Packet`](crate::Packet).
+/// Returns the identity of the frame's flow, which is equal to that of a [`Packet`](crate::Packet).
 unsafe fn flow_words(frame: &Frame) -> FlowWords {
     let is = |kinds| frame.kinds.intersects(kinds);
     if is(Kinds::ICMPV6) || !is(Kinds::IPV4 | Kinds::IPV6 | Kinds::ARP) {
-        // SAFETY: `data` and `len` are the frame's part of its buffer, which does not change here.
+        // SAFETY: `data` and `len` describe the frame's part of its buffer, which does not change here.
         return rare_flow_words(frame, unsafe {
             std::slice::from_raw_parts(frame.data, frame.len as usize)
         });
     }
-    // SAFETY: the frame has both Ethernet addresses, the type before `network`, and each header that `kinds` names in full.
+    // SAFETY: the frame has both Ethernet addresses, the type before `network`, and complete headers for all `kinds`.
     unsafe {
         let mut words = FlowWords {
             ethernet: [

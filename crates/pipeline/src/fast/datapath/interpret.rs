@@ -1,10 +1,10 @@
-//! The interpreter of the compiled pipeline: it executes the templates, flow records and keys step by step.
+//! The interpreter of compiled tables, which executes templates, flow records and keys step by step.
 //!
-//! It is for processors without a code generator, and for tests of machine code. Its reference model is the plain form.
+//! It serves processors without a code generator, and tests of machine code. Its reference model is the plain form.
 //!
-//! **Safety.** Every function here relies on the requirements of [`enter`]: the frame is parsed as deep as the tables
+//! **Safety.** Every function here relies on the requirements of [`enter`]: the frame is parsed as deeply as the tables
 //! need, so that its pointers refer to each header in `kinds`; and everything that context, header and body refer to
-//! belongs together, and is alive until the burst ends. Comments at `unsafe` name the requirement that is needed there.
+//! belongs together, and is alive until the burst ends. Comments at `unsafe` name the requirement that applies there.
 
 use super::context::Context;
 use super::counting::add;
@@ -21,15 +21,15 @@ use crate::fast::memory::lpm::Root;
 use crate::fast::memory::zeroed::prefetch;
 use std::sync::atomic::Ordering::Acquire;
 
-/// The indices in [`Frame::kept`] during a pause: the searched body, and the found flow record.
+/// The indices in [`Frame::kept`] during a pause: the body being searched, and the flow record found.
 const BODY: usize = 0;
 const RECORD: usize = 1;
 
-/// A frame's continuation after a pause, in [`Frame::resume`].
+/// Where a frame continues after a pause, in [`Frame::resume`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 enum Pause {
-    /// The slots have been fetched; `key` is the key.
+    /// The slots have been fetched; `key` contains the key.
     Slots = 1,
     /// The trie's first entry has been fetched.
     Root = 2,
@@ -47,13 +47,13 @@ enum Found {
     Paused,
 }
 
-/// Sends a frame through the tables, from this one on, until it leaves or pauses.
+/// Processes a frame from this table on, until it leaves the pipeline or pauses.
 ///
 /// # Safety
-/// The frame is one of a burst, parsed as deep as the tables need; context, header and everything that they refer to
+/// The frame is one of a burst, parsed as deeply as the tables need; context, header and everything that they refer to
 /// belong to one pipeline for the interpreter, and are not freed before the next burst.
 pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const Header) {
-    // SAFETY: the header is alive, so its body is; the frame is parsed for everything that it refers to.
+    // SAFETY: the header is alive, so its body is; the frame is parsed for everything that the body refers to.
     unsafe {
         frame.header = header;
         let body = body_for(frame, context, header);
@@ -68,8 +68,8 @@ pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const 
 /// As for [`enter`], within the same burst.
 pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
     let pause = std::mem::take(&mut frame.resume);
-    // SAFETY: `kept` and `key` are as `pause` has left them within this burst. The body may no longer be shown, but the
-    // frame's state refers to it, and it exists as long as the burst.
+    // SAFETY: `pause` has set `kept` and `key` within this burst. The body may have been replaced, but the frame's state
+    // refers to it, and it exists as long as the burst.
     unsafe {
         let body = &*(frame.kept[BODY] as *const Body);
         let found = match (pause, &body.template) {
@@ -84,11 +84,11 @@ pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
     }
 }
 
-/// Executes the found entry, and continues table by table.
+/// Executes the entry found, and continues table by table.
 unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found) {
     let (mut body, mut found) = (body, found);
-    // SAFETY: the flow record is one of the body's, or its default, and alive as long as the burst. A header that an
-    // entry refers to is one of this pipeline, for whose tables frames are parsed.
+    // SAFETY: the flow record is one of the body's, or its default, and lives as long as the burst. A header that an entry
+    // refers to belongs to this pipeline, and frames are parsed for its tables.
     unsafe {
         loop {
             let record = match found {
@@ -109,7 +109,7 @@ unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found)
 }
 
 unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
-    // SAFETY: the rules or parts are those of this body, for which the frame is parsed.
+    // SAFETY: the rules or parts belong to this body, for which the frame is parsed.
     unsafe {
         match &body.template {
             Template::Direct(rules) => search_rules(frame, rules),
@@ -117,13 +117,13 @@ unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
             Template::Lpm(part) if part.is_far => pause_for_root(frame, body, part),
             Template::Lpm(part) => search_trie(frame, context, body, part),
             Template::Merged(_) => found(merged::find(frame, context, body)),
-            // After all cuts there is one of the others.
+            // After all cuts comes one of the other templates.
             Template::Cut(_) | Template::Plain => Found::Plain,
         }
     }
 }
 
-/// Returns the result of a search that found this flow record, or null.
+/// Returns the result of a search for a flow record, which is null if none was found.
 fn found(record: *const FlowRecord) -> Found {
     match record.is_null() {
         true => Found::Nothing,
@@ -131,9 +131,9 @@ fn found(record: *const FlowRecord) -> Found {
     }
 }
 
-/// Returns the body for a frame's search in a table: the table's, or, for a cut table, that of the frame's sub-table.
+/// Returns the body in which to search for a frame: the table's, or, for a cut table, that of the frame's sub-table.
 unsafe fn body_for<'a>(frame: &mut Frame, context: &Context, header: *const Header) -> &'a Body {
-    // SAFETY: the header is alive, and its body is not freed before the burst ends, as it was loaded within it; nor are the
+    // SAFETY: the header is alive. Its body was loaded within the burst, and is not freed before the burst ends; nor are the
     // bodies of its sub-tables.
     unsafe {
         let mut body = &*(*header).body.load(Acquire);
@@ -144,7 +144,7 @@ unsafe fn body_for<'a>(frame: &mut Frame, context: &Context, header: *const Head
     }
 }
 
-/// The body of the sub-table that a frame belongs to.
+/// Returns the body of the sub-table for a frame.
 unsafe fn sub_table<'a>(
     frame: &mut Frame,
     context: &Context,
@@ -167,7 +167,7 @@ unsafe fn sub_table<'a>(
 }
 
 unsafe fn search_rules(frame: &Frame, rules: &[Rule]) -> Found {
-    // SAFETY: words are read only of frames that have the headers required.
+    // SAFETY: words are only read from frames that have the required headers.
     let matches = |rule: &&Rule| unsafe {
         let words = rule.mask.words.iter().zip(&rule.values);
         frame.kinds.contains(rule.mask.require) && { words }
@@ -177,7 +177,7 @@ unsafe fn search_rules(frame: &Frame, rules: &[Rule]) -> Found {
     found.map_or(Found::Nothing, |rule| Found::Record(rule.record))
 }
 
-/// Searches one hash table after the other for the flow record of the lowest rank.
+/// Searches the hash tables one after the other for the flow record with the lowest rank.
 unsafe fn search_parts(
     frame: &mut Frame,
     context: &Context,
@@ -186,8 +186,8 @@ unsafe fn search_parts(
 ) -> Found {
     let mut best: *const FlowRecord = std::ptr::null();
     for (part, slots) in parts.iter().zip(&body.parts) {
-        // SAFETY: each part has its slots, whose blocks start with keys of this number of words, and a flow record
-        // after `room`. The key is read only from frames that have the headers required.
+        // SAFETY: each part has its slots, whose blocks start with keys of this number of words, and have a flow record after
+        // `room` words. The key is only read from frames that have the required headers.
         unsafe {
             if !frame.kinds.contains(part.mask.require) {
                 continue;
@@ -212,7 +212,7 @@ unsafe fn search_parts(
     found(best)
 }
 
-/// Continues after the slots were fetched; a far table has one part.
+/// Continues after the slots were fetched. A far table has one part.
 unsafe fn search_slots(
     frame: &mut Frame,
     context: &Context,
@@ -220,7 +220,7 @@ unsafe fn search_slots(
     part: &HashPart,
 ) -> Found {
     let len = part.mask.words.len();
-    // SAFETY: the body's first part has slots, which are alive as long as the burst; `key` was read before the pause.
+    // SAFETY: the body's first part has slots, which live as long as the burst; `key` was read before the pause.
     let block = unsafe {
         let slots = body.parts[0].load(Acquire) as *const Slots;
         Slots::find(slots, context.arena, &frame.key[..len])
@@ -236,7 +236,7 @@ unsafe fn pause_for_root(frame: &mut Frame, body: &Body, part: &LpmPart) -> Foun
     if !frame.kinds.contains(part.require) {
         return Found::Nothing;
     }
-    // SAFETY: the frame has the headers required.
+    // SAFETY: the frame has the required headers.
     let (root, key) = unsafe { (root(body, part), prefix_key(frame, part)) };
     root.prefetch(key);
     pause(frame, body, Pause::Root)
@@ -253,8 +253,8 @@ unsafe fn search_trie(frame: &mut Frame, context: &Context, body: &Body, part: &
     if !frame.kinds.contains(part.require) {
         return Found::Nothing;
     }
-    // SAFETY: the body's first part is the root of a trie in this arena, alive as long as the burst; the frame has the headers
-    // required.
+    // SAFETY: the body's first part is the root of a trie in this arena, which lives as long as the burst; the frame has the
+    // required headers.
     let found = unsafe { root(body, part).find(context.arena, prefix_key(frame, part)) };
     let Some(block) = found else {
         return Found::Nothing;
@@ -273,14 +273,14 @@ fn root(body: &Body, part: &LpmPart) -> Root {
     Root::new(body.parts[0].load(Acquire).cast(), part.root_bits.into())
 }
 
-/// The field that the prefixes are of.
+/// Returns the field that the prefixes apply to.
 unsafe fn prefix_key<'a>(frame: &Frame, part: &LpmPart) -> &'a [u8] {
-    // SAFETY: the frame has the header with the field; it is not written during the search, in which the key is used.
+    // SAFETY: the frame has the header with the field, which is not written during the search, while the key is used.
     unsafe { std::slice::from_raw_parts(address(frame, part.field), part.len.into()) }
 }
 
 unsafe fn miss(frame: &mut Frame, context: &Context) {
-    // SAFETY: `header` is the table's that the frame is in, and the context has counts for each header.
+    // SAFETY: `header` belongs to the frame's table, and the context has counts for each header.
     unsafe {
         if context.misses_punt != 0 {
             return punt(frame, context);
@@ -291,11 +291,11 @@ unsafe fn miss(frame: &mut Frame, context: &Context) {
     frame.out_port = DROP;
 }
 
-/// Reads a key into the frame's space for it; returns its number of words.
+/// Reads a key into the frame's space for keys. Returns the number of words.
 unsafe fn read_key(frame: &mut Frame, mask: &KeyMask) -> usize {
     let mut key = [0; MAX_WORDS];
     for (place, &word) in key.iter_mut().zip(&mask.words) {
-        // SAFETY: the frame has the headers that the key requires, and these words are in.
+        // SAFETY: the frame has the headers that the key requires, which contain these words.
         *place = unsafe { read(frame, word) };
     }
     frame.key = key;

@@ -1,14 +1,14 @@
-//! A frame's headers, as bits that one instruction compares.
+//! A frame's headers, as bits that one instruction can compare.
 
 use bitflags::bitflags;
 
 bitflags! {
-    /// The headers of a [`Frame`](super::frame::Frame), as deep as it was parsed.
+    /// The headers of a [`Frame`](super::frame::Frame), up to the depth to which it was parsed.
     ///
-    /// A bit means both that the header before it announces the type, and that all fields of this header can be read.
+    /// A bit means that the previous header announces this one, and that all fields of this header can be read.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub(crate) struct Kinds: u32 {
-        /// A VLAN tag, at least.
+        /// At least one VLAN tag.
         const VLAN = 1;
         /// IPv4.
         const IPV4 = 1 << 1;
@@ -26,17 +26,17 @@ bitflags! {
         const ICMPV4 = 1 << 7;
         /// ICMPv6 over IPv6.
         const ICMPV6 = 1 << 8;
-        /// No header: tables before have written an action set, [`Frame::action_set`](super::frame::Frame::action_set).
+        /// Not a header: earlier tables have written an action set, [`Frame::action_set`](super::frame::Frame::action_set).
         const ACTION_SET = 1 << 9;
-        /// No header: tables before have chosen a queue, [`Frame::queue_id`](super::frame::Frame::queue_id).
+        /// Not a header: earlier tables have chosen a queue, [`Frame::queue_id`](super::frame::Frame::queue_id).
         const QUEUE = 1 << 10;
-        /// No header: state that tables pass on.
+        /// Not a header: the state that tables pass on.
         const CARRIED = Self::ACTION_SET.bits() | Self::QUEUE.bits();
     }
 }
 
 impl Kinds {
-    /// Returns whether a frame may have these headers together with others.
+    /// Returns whether a frame can have these headers together with others.
     pub fn go_with(self, other: Self) -> bool {
         let network = Self::IPV4 | Self::IPV6 | Self::ARP;
         let transport = Self::TCP | Self::UDP | Self::SCTP | Self::ICMPV4 | Self::ICMPV6;
@@ -54,10 +54,10 @@ pub(crate) enum Depth {
     /// The Ethernet addresses, whose offsets are fixed.
     #[default]
     Ethernet,
-    /// VLAN tags and the Ethernet type.
+    /// The network header: IP or ARP.
     Type,
     /// The header of IP or ARP.
     Network,
-    /// That of TCP, UDP, SCTP or ICMP.
+    /// The transport header: TCP, UDP, SCTP or ICMP.
     Transport,
 }

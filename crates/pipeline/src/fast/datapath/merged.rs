@@ -1,15 +1,15 @@
-//! A tuple space in which entries with different bits share hash tables: the readers' side.
+//! A tuple space in which entries with different bits share hash tables, for readers.
 //!
 //! **What.** Each [`Tuple`] is a hash table of entries by bits that all of them have. Their other bits are compared entry by
-//! entry: those with equal keys form a chain of [`Candidate`]s, in the order of their ranks.
+//! entry: entries with equal keys form a chain of [`Candidate`]s, ordered by rank.
 //!
-//! **How.** [`Tuples`] are in the order of their best ranks, and each has the best rank from there on: a search ends when no
-//! later one can have a better entry. Tuples that were added later follow unsorted. A few tuples are searched together:
-//! first their slots are fetched, then probed, so that there is one wait for far memory.
+//! **How.** [`Tuples`] are ordered by their best ranks, and each has the best rank of itself and all later ones: a search ends
+//! when no later one can have a better entry. Tuples that were added later follow unsorted. A few tuples are searched
+//! together: their slots are prefetched before the first is probed, so that they wait for far memory only once.
 //!
-//! **Thread-safety.** Candidates change as the slots of a [`HashTable`](crate::fast::memory::hash_table::HashTable) do: by
-//! one `Release` store, to a slot or to the [`Candidate::next`] of the one before. A noted best rank may be better than all
-//! present ones, but never worse: it is noted before the entry can be found.
+//! **Thread-safety.** Candidates change like the slots of a [`HashTable`](crate::fast::memory::hash_table::HashTable): by
+//! one `Release` store, to a slot or to the previous candidate's [`Candidate::next`]. A tuple's noted best rank may be better
+//! than those of its entries, but never worse: it is noted before the entry can be found.
 
 use super::context::Context;
 use super::frame::Frame;
@@ -25,20 +25,20 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 /// The number of tuples that are searched together.
 const BATCH: usize = 4;
 
-/// No rank is so bad.
+/// A bound that is worse than every rank.
 const NO_RANK: u64 = u64::MAX;
 
 /// All tuples of a table.
 #[derive(Debug)]
 pub(crate) struct Tuples {
-    /// Space for tuples, of which the first [`Tuples::len`] are set.
+    /// Slots for tuples, of which the first [`Tuples::len`] are set.
     pub places: Box<[AtomicPtr<Tuple>]>,
     pub len: AtomicUsize,
-    /// The number of sorted tuples at the start.
+    /// The number of tuples at the start that are sorted.
     pub ordered: usize,
 }
 
-/// Entries by bits that all of them have.
+/// Entries, by bits that all of them have.
 #[derive(Debug)]
 pub(crate) struct Tuple {
     pub require: Kinds,
@@ -46,29 +46,29 @@ pub(crate) struct Tuple {
     /// The words; only the first `words_len` are used.
     pub words: [Word; MAX_WORDS],
     pub slots: AtomicPtr<Slots>,
-    /// A bound: no entry has a better rank.
+    /// A bound on the ranks: no entry has a better one.
     pub best: AtomicU64,
-    /// A bound: no entry of this or a later ordered tuple has a better rank.
+    /// A bound on the ranks: no entry of this or a later sorted tuple has a better one.
     pub best_from_here: AtomicU64,
 }
 
-/// An entry of a tuple: in the arena, behind the words of its key in the tuple.
+/// An entry of a tuple: in the arena, after the words of its key in the tuple.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Candidate {
     pub rank: u64,
-    /// The entry's whole mask.
+    /// The complete mask of the entry.
     pub mask: *const KeyMask,
     /// The flow record's offset from the arena's base, in words.
     pub record: u32,
-    /// The block of the next candidate of this key, or 0.
+    /// The block of the next candidate with this key, or 0.
     pub next: AtomicU32,
     /// The start of the values, as many as the mask has words.
     pub values: [u64; 0],
 }
 
 impl Tuple {
-    /// One without entries.
+    /// Creates a tuple without entries.
     pub fn new(mask: &KeyMask, slots: *const Slots) -> Self {
         let mut words = [Word::NOTHING; MAX_WORDS];
         words[..mask.words.len()].copy_from_slice(&mask.words);
@@ -84,8 +84,8 @@ impl Tuple {
 }
 
 impl Tuples {
-    /// Creates a list of these tuples, the first `ordered` of which are sorted, with space for more. They must live as long
-    /// as packets can see them.
+    /// Creates a list of these tuples, the first `ordered` of which are sorted, with space for more. The tuples must live as
+    /// long as packets can see them.
     pub fn new(tuples: &[Arc<Tuple>], ordered: usize, room: usize) -> Self {
         let mut best = NO_RANK;
         for tuple in tuples[..ordered].iter().rev() {
@@ -101,12 +101,12 @@ impl Tuples {
         shown
     }
 
-    /// Returns `true` if there is space for another one.
+    /// Returns `true` if there is space for another tuple.
     pub fn has_room(&self) -> bool {
         self.len.load(Relaxed) < self.places.len()
     }
 
-    /// Shows another tuple.
+    /// Publishes another tuple.
     ///
     /// # Panics
     /// If there is no space.
@@ -117,7 +117,7 @@ impl Tuples {
     }
 }
 
-/// Returns the size in units of the arena of a candidate, with the words of its key and its values.
+/// Returns the size of a candidate in units of the arena, including the words of its key and its values.
 pub(crate) fn candidate_units(words: usize, values: usize) -> usize {
     let bytes = 8 * words + std::mem::offset_of!(Candidate, values) + 8 * values;
     bytes.div_ceil(UNIT_BYTES)
@@ -133,7 +133,7 @@ pub(crate) unsafe fn candidate_at(arena: *const u8, block: Ref, words: usize) ->
     unsafe { arena.add(block.offset() + 8 * words).cast() }
 }
 
-/// The start of a frame's bytes, for each [`Base`].
+/// The address of each [`Base`] in a frame.
 struct Bases([*const u8; 4]);
 
 impl Bases {
@@ -147,11 +147,11 @@ impl Bases {
     }
 
     /// # Safety
-    /// The frame has the header that the word is in.
+    /// The frame has the header that contains the word.
     #[inline]
     unsafe fn read(&self, word: &Word) -> u64 {
-        // SAFETY: the word is within the frame's buffer, or within the frame itself; 8 bytes behind the longest frame are
-        // still in its buffer.
+        // SAFETY: the word is within the frame's buffer, or within the frame itself; 8 bytes after the longest frame are still in
+        // its buffer.
         let bytes = unsafe {
             let place = self.0[word.base as usize].offset(word.at.into());
             place.cast::<u64>().read_unaligned()
@@ -163,7 +163,7 @@ impl Bases {
     /// The candidate is alive.
     #[inline]
     unsafe fn match_candidate(&self, kinds: Kinds, candidate: *const Candidate) -> bool {
-        // SAFETY: the candidate and its mask are alive; words are read only of frames that have the headers required.
+        // SAFETY: the candidate and its mask are alive; words are only read from frames that have the required headers.
         unsafe {
             let mask = &*(*candidate).mask;
             let values = (&raw const (*candidate).values).cast::<u64>();
@@ -188,11 +188,11 @@ struct Best {
     record: *const FlowRecord,
 }
 
-/// Returns the flow record of the frame's entry in a table of merged tuples; null if none matches.
+/// Returns the flow record of the frame's entry in a table of merged tuples; null if no entry matches.
 ///
 /// # Safety
-/// The frame is parsed as deep as the table needs; context and body belong to one pipeline, the body's first part
-/// refers to [`Tuples`], and nothing of it is freed before the burst ends.
+/// The frame is parsed as deeply as the table needs; context and body belong to one pipeline, the body's first part
+/// refers to [`Tuples`], and none of this is freed before the burst ends.
 pub(crate) unsafe extern "sysv64" fn find(
     frame: *mut Frame,
     context: *const Context,
@@ -222,7 +222,7 @@ pub(crate) unsafe extern "sysv64" fn find(
             }
             at += 1;
             if tuple.best.load(Relaxed) < best.rank && frame.kinds.contains(tuple.require) {
-                // SAFETY: the frame has the headers required.
+                // SAFETY: the frame has the required headers.
                 probes[count] = Some(unsafe { Probe::new(tuple, &bases) });
                 count += 1;
             }
@@ -245,10 +245,10 @@ impl<'a> Probe<'a> {
         let slots = tuple.slots.load(Acquire).cast_const();
         let mut key = [0; MAX_WORDS];
         for (place, word) in key.iter_mut().zip(&tuple.words[..tuple.words_len]) {
-            // SAFETY: the frame has the header that the word is in.
+            // SAFETY: the frame has the header that contains the word.
             *place = unsafe { bases.read(word) };
         }
-        // SAFETY: the slots are alive, and their header is never changed.
+        // SAFETY: the slots are alive, and their header never changes.
         let (seed0, seed1) = unsafe { ((*slots).seed0, (*slots).seed1) };
         let hash = hash(&key[..tuple.words_len], seed0, seed1);
         // SAFETY: the slots are alive.
@@ -261,7 +261,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Checks for a better entry than the best so far.
+    /// Looks for an entry that is better than the best so far.
     ///
     /// # Safety
     /// Slots, candidates and masks are alive, and the arena is theirs.
@@ -271,8 +271,8 @@ impl<'a> Probe<'a> {
         if self.tuple.best.load(Relaxed) >= best.rank {
             return;
         }
-        // SAFETY: the blocks of the slots start with keys of this number of words, and are those of candidates, as are
-        // those that these refer to; the arena is theirs. A flow record is this number of words from its base.
+        // SAFETY: the blocks in the slots, and blocks linked from them, are candidates after keys of this number of words,
+        // in this arena. A flow record is this number of words from its base.
         unsafe {
             let mut block = Slots::find_hashed(self.slots, arena, self.hash, &self.key[..words]);
             while let Some(found) = block {

@@ -1,15 +1,16 @@
 //! Code that runs for each packet.
 //!
-//! - `frame`, `parse`: a frame, and its parsed headers; `burst`, `buffer`: bursts of frames.
+//! - `frame`, `parse`: a frame and its parsed headers; `burst`, `buffer`: bursts of frames.
 //! - `table`, `key`, `action_program`: tables, templates, flow records, keys and action programs, as laid out for machine
 //!   code.
 //! - `action_set`: action sets of frames.
-//! - `meter_cell`, `group`: flow records' meters and groups; `needs`: the requirements of groups on frames.
+//! - `meter_cell`, `group`: the meters and groups of flow records; `needs`: the requirements of groups on frames.
 //! - `sent`: additional outputs of frames, each with a `way`.
-//! - `merged` searches merged tuples, for machine code as well.
-//! - `interpret` searches tables and `execute` executes action programs, by `operations`, without machine code; `counting` is
-//!   for both.
-//! - `compiled`: the threads' shared state, and readers; `context`: each thread's state; `backend`: machine code or interpreter.
+//! - `merged` searches merged tuples, also for machine code.
+//! - `interpret` searches tables and `execute` executes action programs, by `operations`, without machine code; `counting`
+//!   serves both.
+//! - `compiled`: the state that threads share, and readers; `context`: each thread's state; `backend`: machine code or
+//!   interpreter.
 //!
 //! Nothing here allocates, waits, or depends on the control side.
 

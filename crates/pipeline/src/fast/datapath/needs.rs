@@ -1,6 +1,6 @@
-//! Requirements of groups on frames.
+//! The requirements of groups on frames.
 
-/// The requirements on a frame for everything after a group; otherwise it is left to the plain form.
+/// The requirements of everything that follows a group on a frame. Other frames are left to the plain form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// The space before the frame for pushed tags, in bytes.
@@ -26,7 +26,7 @@ impl Needs {
         }
     }
 
-    /// Returns the requirements for both, each on its own copy.
+    /// Returns the requirements for both, each on a separate copy.
     pub fn beside(self, other: Self) -> Self {
         Self {
             sent: self.sent + other.sent + 1,

@@ -1,4 +1,4 @@
-//! Offsets of the fields that action programs change, in bytes, for both readers.
+//! Offsets of the fields that action programs change, in bytes, for both backends.
 
 /// From [`Frame::data`](super::frame::Frame::data): the Ethernet addresses, and the TCI of the outermost VLAN tag, which is
 /// 3 bits priority, 1 bit drop indicator and 12 bits id.
@@ -6,10 +6,10 @@ pub(crate) const ETH_DST: usize = 0;
 pub(crate) const ETH_SRC: usize = 6;
 pub(crate) const TCI: usize = 14;
 
-/// Length of the two Ethernet addresses at the start of every frame.
+/// The length of the two Ethernet addresses at the start of every frame.
 pub(crate) const ADDRESSES_LEN: usize = 12;
 
-/// A VLAN tag, right behind the addresses: its type and TCI.
+/// The length of a VLAN tag, right after the addresses: its type and TCI.
 pub(crate) const TAG_LEN: usize = 4;
 
 /// From [`Frame::network`](super::frame::Frame::network).

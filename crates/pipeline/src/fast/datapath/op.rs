@@ -4,50 +4,50 @@ use super::kinds::Depth;
 use super::needs::Needs;
 use super::way::SEND_PARAM_LEN;
 
-/// The bytes of parameters of [`Op::Meter`].
+/// The size of [`Op::Meter`]'s parameter, in bytes.
 pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
 
-/// The bytes of the address of a group's cell.
+/// The size of the address of a group's cell, in bytes.
 pub(crate) const CELL_LEN: usize = size_of::<u64>();
 
-/// A change to a frame. If it has a parameter, that follows those of earlier operations in the flow record, in network
-/// order unless noted otherwise.
+/// A change to a frame. Its parameters, if any, follow those of earlier operations in the flow record, in network order
+/// unless noted otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     /// 6 bytes.
     SetEthDst,
     /// 6 bytes.
     SetEthSrc,
-    /// 2 bytes: the id, without OFPVID_PRESENT. Frames without a tag stay as they are.
+    /// 2 bytes: the id, without OFPVID_PRESENT. Frames without a tag are unchanged.
     SetVlanVid,
-    /// 1 byte. Frames without a tag stay as they are.
+    /// 1 byte. Frames without a tag are unchanged.
     SetVlanPcp,
-    /// 4 bytes. The checksums of IPv4 and of TCP or UDP follow.
+    /// 4 bytes. Updates the checksums of IPv4 and of TCP or UDP.
     SetIpv4Src,
-    /// 4 bytes. The checksums of IPv4 and of TCP or UDP follow.
+    /// 4 bytes. Updates the checksums of IPv4 and of TCP or UDP.
     SetIpv4Dst,
-    /// 2 bytes: the source port of TCP or UDP, whichever `require` of the entry names. The checksum follows.
+    /// 2 bytes: the source port of TCP or UDP, whichever the entry's `require` names. Updates the checksum.
     SetTransportSrc,
-    /// 2 bytes: the destination port of TCP or UDP. The checksum follows.
+    /// 2 bytes: the destination port of TCP or UDP. Updates the checksum.
     SetTransportDst,
-    /// The TTL of IPv4, whose checksum follows, or the hop limit of IPv6; other frames are unchanged. It was checked before
-    /// the entry was counted: see [`ActionProgram::ttl_decrements`](super::action_program::ActionProgram::ttl_decrements).
+    /// Decrements the TTL of IPv4, with its checksum, or the hop limit of IPv6; other frames are unchanged. The TTL was checked
+    /// before the entry was counted: see [`ActionProgram::ttl_decrements`](super::action_program::ActionProgram::ttl_decrements).
     DecNwTtl,
-    /// The type is the instruction's own.
+    /// No parameter: the EtherType is part of the operation.
     PushVlan(u16),
-    /// Frames without a tag stay as they are.
+    /// Frames without a tag are unchanged.
     PopVlan,
-    /// 16 bytes: the bits to write and those to keep, both in the machine's order.
+    /// 16 bytes: the bits to write and the bits to keep, both in the machine's byte order.
     WriteMetadata,
-    /// 8 bytes: the address of a [`MeterCell`](super::meter_cell::MeterCell). The first operation of its program, if
-    /// any: a frame that the meter drops is not processed further.
+    /// 8 bytes: the address of a [`MeterCell`](super::meter_cell::MeterCell). It is the first operation of its program: a frame
+    /// that the meter drops is not processed further.
     Meter,
-    /// An [`Origin`](super::way::Origin) and a [`Way`](super::way::Way), by which a copy of the frame leaves.
+    /// Sends a copy of the frame: an [`Origin`](super::way::Origin) and a [`Way`](super::way::Way).
     Send,
 }
 
 impl Op {
-    /// Returns the bytes of its parameters.
+    /// Returns the size of its parameters, in bytes.
     pub fn params_len(self) -> usize {
         match self {
             Self::SetEthDst | Self::SetEthSrc => 6,

@@ -1,7 +1,7 @@
-//! The operations of action programs, one by one.
+//! The single operations of action programs.
 //!
 //! **Safety.** Functions here use the pointers of a [`Frame`] without checking its length. Callers ensure that the frame is
-//! parsed as deeply as its program requires ([`ActionProgram::depth`](super::action_program::ActionProgram::depth)): then
+//! parsed as deeply as its program requires ([`ActionProgram::depth`](super::action_program::ActionProgram::depth)). Then
 //! `data`, `network` and `transport` point into its buffer, and each header in `kinds` or the program's `require` is
 //! complete.
 
@@ -12,13 +12,13 @@ use super::op::Op;
 use crate::meter::raised_drop_precedence;
 use urtica_wire::VLAN_PRESENT;
 
-/// Carries out one operation.
+/// Executes one operation.
 ///
 /// # Safety
-/// The frame is parsed as deep as the operation requires, and has its headers; `params` has its parameters.
+/// The frame is parsed as deeply as the operation requires, and has its headers; `params` points to its parameters.
 pub(super) unsafe fn carry_out(frame: &mut Frame, op: Op, params: *const u8) {
-    // SAFETY: the frame is parsed as deep as the operation requires, and has the headers that the entry requires or
-    // that are checked here; `params` has as many bytes as the operation needs (`Op::params_len`).
+    // SAFETY: the frame is parsed as deeply as the operation requires, and has the headers that the entry requires or that
+    // are checked here; `params` has as many bytes as the operation needs (`Op::params_len`).
     unsafe {
         match op {
             Op::SetEthDst => set_eth(frame, offset::ETH_DST, params),
@@ -46,7 +46,7 @@ pub(super) unsafe fn carry_out(frame: &mut Frame, op: Op, params: *const u8) {
     }
 }
 
-/// Raises the drop precedence of IPv4 and IPv6; the checksum of IPv4 follows.
+/// Raises the drop precedence of IPv4 and IPv6, and updates the checksum of IPv4.
 ///
 /// # Safety
 /// The frame is parsed up to the network header.
@@ -104,7 +104,7 @@ unsafe fn dec_ttl(frame: &mut Frame) {
 }
 
 unsafe fn set_ipv4_address(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: such an operation is only in programs that require IPv4, whose header is complete; `params` has 4 bytes.
+    // SAFETY: only programs that require IPv4, so that its header is complete, have such an operation; `params` has 4 bytes.
     unsafe {
         let place = frame.network.add(at);
         let change = Change {
@@ -118,7 +118,7 @@ unsafe fn set_ipv4_address(frame: &mut Frame, at: usize, params: *const u8) {
 }
 
 unsafe fn set_port(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: such an operation is only in programs that require TCP or UDP, whose header is complete; `params` has 2
+    // SAFETY: only programs that require TCP or UDP, so that the header is complete, have such an operation; `params` has 2
     // bytes.
     unsafe {
         let place = frame.transport.add(at);
@@ -128,12 +128,12 @@ unsafe fn set_port(frame: &mut Frame, at: usize, params: *const u8) {
     }
 }
 
-/// A change under a checksum.
+/// A change of words under a checksum.
 #[derive(Clone, Copy)]
 struct Change {
-    /// The sum of the complements of the words that were.
+    /// The sum of the complements of the old words.
     gone: u32,
-    /// The sum of the words that are.
+    /// The sum of the new words.
     come: u32,
 }
 
@@ -164,7 +164,7 @@ impl Change {
     /// # Safety
     /// The frame is parsed up to the transport header.
     unsafe fn update_transport(self, frame: &Frame) {
-        // SAFETY: `kinds` has the complete transport header, checksum included.
+        // SAFETY: `kinds` shows that the transport header is complete, including the checksum.
         unsafe {
             let udp_sum = frame.transport.wrapping_add(offset::UDP_CHECKSUM);
             if frame.kinds.contains(Kinds::TCP) {
@@ -184,7 +184,7 @@ unsafe fn word_at(at: *const u8) -> u32 {
     u16::from_be_bytes(unsafe { at.cast::<[u8; 2]>().read() }).into()
 }
 
-/// The outermost tag, without the type before it.
+/// Returns the TCI of the outermost tag.
 unsafe fn tci(frame: &Frame) -> u16 {
     // SAFETY: `kinds` shows that there is a tag; the outermost is right after the addresses.
     unsafe { word_at(frame.data.add(offset::TCI)) as u16 }
@@ -199,15 +199,15 @@ unsafe fn set_tci(frame: &mut Frame, tci: u16) {
     note_tci(frame, tci);
 }
 
-/// Updates the frame's fields of the outermost tag.
+/// Updates the fields for the outermost tag in the frame.
 fn note_tci(frame: &mut Frame, tci: u16) {
     frame.set_tag(VLAN_PRESENT | tci & 0xfff, tci >> 13);
 }
 
-/// Pushes a tag. It starts with the values of the outermost existing one, except for the drop indicator.
+/// Pushes a tag with the values of the outermost existing one, except for the drop indicator.
 unsafe fn push_vlan(frame: &mut Frame, ether_type: u16) {
     let outer = frame.vlan_pcp << 13 | frame.vlan_vid & 0xfff;
-    // SAFETY: `can_execute` has seen that the program's tags fit between `floor` and `data`; the addresses are 12 bytes.
+    // SAFETY: `can_execute` has checked that the program's tags fit between `floor` and `data`; the addresses are 12 bytes.
     unsafe {
         let addresses = frame.data;
         frame.data = addresses.sub(offset::TAG_LEN);
@@ -220,9 +220,9 @@ unsafe fn push_vlan(frame: &mut Frame, ether_type: u16) {
     }
 }
 
-/// An inner tag, if any, becomes the outermost: the type before `network` is then not the first.
+/// Pops a tag. An inner tag, if any, becomes the outermost; then the type before `network` is not the first one.
 unsafe fn pop_vlan(frame: &mut Frame) {
-    // SAFETY: `kinds` shows that there is a tag, so the frame has 4 bytes after its addresses that are removed, and is
+    // SAFETY: `kinds` shows that there is a tag, so the frame has the 4 bytes after its addresses that are removed, and is
     // parsed up to the type.
     unsafe {
         let addresses = frame.data;

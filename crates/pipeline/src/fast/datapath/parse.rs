@@ -1,8 +1,9 @@
-//! Finds the headers of a frame, as deep as the installed pipeline requires (ESWITCH section 3.1: parser templates).
+//! A parser that finds the headers of a frame, as deeply as the installed pipeline requires (ESWITCH section 3.1: parser
+//! templates).
 //!
-//! Only frames with up to two VLAN tags are parsed, and with a complete header of IP or ARP. A transport header that is
-//! truncated, or in an earlier fragment, counts as missing. Every other frame is left to the plain form from the first table
-//! on; this only affects speed, and [`crate::layout`] is the reference for the parsed ones.
+//! It only parses frames with up to two VLAN tags, and with a complete header of IP or ARP. A transport header that is
+//! truncated, or in an earlier fragment, counts as missing. All other frames are left to the plain form from the first table
+//! on, which only affects speed. The reference model for parsed frames is [`crate::layout`].
 
 use super::frame::Frame;
 use super::kinds::{Depth, Kinds};
@@ -14,10 +15,10 @@ use urtica_wire::packet::{
     tcp, udp,
 };
 
-/// The protocols of IPv6 extension headers, and those that end a chain of them.
+/// The protocol numbers of IPv6 extension headers, including those that end a chain.
 const EXTENSIONS: [u8; 8] = [0, 43, 44, 50, 51, 59, 60, 135];
 
-/// Parses to the given depth. Returns `false` if the frame is left to the plain form.
+/// Parses a frame to the given depth. Returns `false` if it must be left to the plain form.
 #[inline]
 pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
     frame.metadata = 0;
@@ -26,7 +27,7 @@ pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
         frame.kinds = Kinds::empty();
         return true;
     }
-    // SAFETY: `data` and `len` are the frame's part of its buffer, which is not shared.
+    // SAFETY: `data` and `len` describe the frame's part of its buffer, which is not shared.
     let bytes = unsafe { std::slice::from_raw_parts(frame.data, frame.len as usize) };
     let Some(ethernet) = Ethernet::find(bytes) else {
         return false;
@@ -89,13 +90,14 @@ impl<'a> Ethernet<'a> {
     }
 }
 
-/// The header that the Ethernet type announces, if it is parsed.
+/// The header that the Ethernet type announces, if it can be parsed.
 struct Network {
-    /// No bit for another type.
+    /// The kind of header; empty for another type.
     kind: Kinds,
     /// The protocol of its payload.
     proto: u8,
-    /// The length of the header with extension headers, and of its payload; 0 for a later fragment, which has no header.
+    /// The total length of the header, including extension headers, and of its payload; 0 for a later fragment, which has no
+    /// transport header.
     len: usize,
     payload_len: usize,
 }
@@ -158,7 +160,7 @@ impl Network {
         })
     }
 
-    /// IPv6 with extension headers. `None` if the end of the chain cannot be found.
+    /// Parses IPv6 with extension headers. Returns `None` if the end of the chain cannot be found.
     #[cold]
     fn behind_extensions(bytes: &[u8]) -> Option<Self> {
         let ip = Ipv6View::new(bytes).ok()?;
@@ -174,7 +176,7 @@ impl Network {
         })
     }
 
-    /// Returns the transport header of an IP payload; no bit if it is missing or not parsed.
+    /// Returns the transport header of an IP payload; empty if it is missing or cannot be parsed.
     #[inline]
     fn transport(&self) -> Kinds {
         let is_v4 = self.kind == Kinds::IPV4;

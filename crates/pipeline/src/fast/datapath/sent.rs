@@ -1,13 +1,13 @@
-//! Additional outputs of frames, and their copies.
+//! Additional outputs of frames, and copies of frames.
 //!
-//! **What.** Entries and groups may send a frame more than once. All outputs but the last are noted here, and are sent before
-//! the frame's verdict ([`Processed::sent`](super::burst::Processed::sent)).
+//! **What.** Entries and groups may send a frame more than once. All outputs except the last are noted here, and are sent
+//! before the frame's verdict takes effect ([`Processed::sent`](super::burst::Processed::sent)).
 //!
-//! **How.** A frame that no longer changes is sent by any number of ports without copies. If it may change after an output,
-//! a copy leaves; so do the copies of buckets that change it. Frames of a burst take turns, so the outputs of one are linked.
+//! **How.** A frame that no longer changes is sent to any number of ports without copies. If it may change after an output, a
+//! copy is sent, as for buckets that change it. The frames of a burst alternate, so each frame's outputs are linked.
 //!
-//! **Cost.** 64 bytes per output, and a buffer per copy. Both are reused for later bursts. There are at most [`MAX_SENT`]
-//! per group, and as many per entry: frames with more are left to the plain form.
+//! **Cost.** 64 bytes per output, and a buffer per copy, both of which are reused for later bursts. There are at most
+//! [`MAX_SENT`] per group, and as many per entry: frames with more are left to the plain form.
 
 use super::buffer::{Buffer, HEADROOM, MAX_COPIED};
 use super::frame::Frame;
@@ -19,7 +19,7 @@ use urtica_wire::{PacketInReason, PortNo};
 /// The maximum number of additional outputs of a frame in one group.
 pub(crate) const MAX_SENT: u32 = 64;
 
-/// The ways out of the frames of one burst.
+/// The additional outputs of all frames in a burst.
 #[derive(Debug, Default)]
 pub(crate) struct AllSent {
     sent: Vec<Sent>,
@@ -28,11 +28,11 @@ pub(crate) struct AllSent {
         reason = "copies point into them while others are added"
     )]
     buffers: Vec<Box<Buffer>>,
-    /// The number of used buffers.
+    /// The number of buffers in use.
     used: usize,
 }
 
-/// One way out.
+/// One additional output.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     way: Way,
@@ -40,29 +40,29 @@ struct Sent {
     bytes: Bytes,
     /// The frame's metadata at this output.
     metadata: u64,
-    /// The number of the frame's next one; of its last, that of the first.
+    /// The index of the frame's next output; for the last output, that of the first.
     next: u32,
 }
 
 /// The bytes to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bytes {
-    /// The frame's own bytes, in their final state.
+    /// The frame's bytes in the burst, in their final state.
     Own,
-    /// Part of a buffer.
+    /// A part of a buffer.
     Copied { buffer: u32, start: u32, len: u32 },
 }
 
 /// The location of a frame's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the burst.
+    /// The burst.
     Own,
-    /// In this buffer.
+    /// The buffer with this index.
     Copied(u32),
 }
 
-/// An additional output of a frame.
+/// An additional output of a processed frame.
 #[derive(Clone, Copy, Debug)]
 pub struct SentFrame<'a> {
     frame: &'a Frame,
@@ -76,7 +76,7 @@ impl AllSent {
         self.used = 0;
     }
 
-    /// Appends an output of a frame, or of a copy of it, to those in `list`.
+    /// Appends an output of a frame, or of a copy of it, to `list`.
     pub fn note(
         &mut self,
         list: &mut SentList,
@@ -111,7 +111,7 @@ impl AllSent {
         };
     }
 
-    /// Copies a frame, with all that is known of it.
+    /// Copies a frame, including all parsed data about it.
     ///
     /// # Safety
     /// The frame is one of a burst, or such a copy, and not longer than [`MAX_COPIED`].
@@ -123,7 +123,7 @@ impl AllSent {
             self.buffers.push(Buffer::boxed());
         }
         let floor = self.buffers[number].start();
-        // SAFETY: the buffer has this much space after its headroom, and belongs to no frame.
+        // SAFETY: the buffer has this much space after its headroom, and no frame uses it.
         let data = unsafe {
             let data = floor.add(HEADROOM);
             data.copy_from_nonoverlapping(frame.data, frame.len as usize);
@@ -141,12 +141,12 @@ impl AllSent {
         (copy, Place::Copied(number as u32))
     }
 
-    /// The ways out of a frame, in their order.
+    /// Returns the outputs of a frame, in order.
     pub fn of<'a>(&'a self, frame: &'a Frame) -> impl ExactSizeIterator<Item = SentFrame<'a>> {
         let SentList { last, count } = frame.sent;
         let mut at = last;
         (0..count).map(move |_| {
-            // The next of the last is the first.
+            // The last output links to the first.
             at = self.sent[at as usize].next;
             let sent = &self.sent[at as usize];
             SentFrame {
@@ -175,19 +175,19 @@ impl SentFrame<'_> {
         }
     }
 
-    /// Returns the queue of the ports that it leaves by; 0 unless an action has set one.
+    /// Returns the queue of the output ports; 0 unless an action has set one.
     #[inline]
     pub fn queue_id(&self) -> u32 {
         self.sent.way.queue_id().into()
     }
 
-    /// Its bytes.
+    /// Returns the bytes to send.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.bytes
     }
 
-    /// The packet, and the port that it leaves by.
+    /// Returns the packet and its output port.
     pub(crate) fn packet(&self) -> (Packet, PortNo) {
         let mut packet = Packet::new(PortNo(self.frame.in_port), self.bytes);
         packet.metadata = self.sent.metadata;
@@ -195,7 +195,7 @@ impl SentFrame<'_> {
         (packet, PortNo(self.sent.way.port))
     }
 
-    /// Returns the cause for a packet-in, if it is sent to the controller.
+    /// Returns the cause of the packet-in, if it is sent to the controller.
     pub(crate) fn cause(&self) -> PacketInCause {
         let origin = self.sent.origin;
         PacketInCause {

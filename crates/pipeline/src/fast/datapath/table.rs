@@ -10,8 +10,8 @@
 //!                         Header of the next table
 //! ```
 //!
-//! A table changes by a new body: one pointer is stored, and later frames use consistent code and data. The old body is
-//! freed when no thread can use it ([`crate::fast::memory::epoch`]).
+//! A table changes by a new body: one pointer is stored, and later frames use consistent code and data. The old body is freed
+//! when no thread can use it ([`crate::fast::memory::epoch`]).
 
 use super::action_program::{ActionProgram, MAX_PARAMS};
 use super::key::{KeyMask, Word};
@@ -20,35 +20,34 @@ use crate::EntryCounters;
 use crate::fast::memory::arena::Ref;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
-/// The maximum number of parts of a body; with more sets of bits, entries share hash tables.
+/// The maximum number of parts in a body. Entries with more sets of bits share hash tables.
 pub(crate) const MAX_PARTS: usize = 31;
 
-/// The number of headers: one for each possible table of a pipeline.
+/// The number of headers: one for each table that a pipeline may have.
 pub(crate) const MAX_HEADERS: usize = 256;
 
-/// One table. Its address is stable while the pipeline exists.
+/// A table. Its address is stable while the pipeline exists.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Header {
     pub body: AtomicPtr<Body>,
-    /// Its index among the headers, and among a context's counts.
+    /// The index in the headers, and in a context's counts.
     pub index: u32,
-    /// The table, as the controller knows it.
+    /// The number of the table.
     pub table_id: u32,
 }
 
-/// A table's current search. It never changes, except for the data of its parts.
+/// A table's current search structure. It never changes, except for the data of its parts.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Body {
     /// The address of the table's machine code; 0 for the interpreter.
     pub code: u64,
-    /// The flow record of frames that no part matches: that of the last entry, if it matches everything. Null if there is
-    /// none.
+    /// The flow record for frames that no part matches, if the last entry matches everything; otherwise null.
     pub default: *const FlowRecord,
-    /// For each part of the template: [`Slots`](crate::fast::memory::hash_table::Slots), or the root of a trie. A hash
-    /// table that grows has new slots: they are swapped in here. Of a table that was cut the first are the slots of its
-    /// [`SubTablePointer`]s, the second is that to the rest; of merged tuples the first are the
+    /// For each part of the template: [`Slots`](crate::fast::memory::hash_table::Slots), or the root of a trie. When a hash
+    /// table grows, its new slots are swapped in here. In a cut table, the first are the slots of its [`SubTablePointer`]s, and
+    /// the second is the pointer to the rest; in a table of merged tuples, the first are the
     /// [`Tuples`](super::merged::Tuples).
     pub parts: [AtomicPtr<u8>; MAX_PARTS],
     /// The template, for the interpreter and for listings.
@@ -60,26 +59,26 @@ unsafe impl Send for Body {}
 // SAFETY: as above.
 unsafe impl Sync for Body {}
 
-/// The way in which a table is searched (ESWITCH section 3.1: table templates). The cheapest suitable one is used.
+/// How a table is searched (ESWITCH section 3.1: table templates). The cheapest suitable template is used.
 #[derive(Debug)]
 pub(crate) enum Template {
-    /// Entry after entry, compared with constants: for a few entries.
+    /// Entry by entry, each compared with constants; for a few entries.
     Direct(Vec<Rule>),
-    /// One hash table for each set of bits, best ranks first. With one part it is ESWITCH's compound hash; with several,
-    /// tuple space search.
+    /// With one hash table for each set of bits, best ranks first. With one part, it is ESWITCH's compound hash; with several,
+    /// a tuple space search.
     Hash(Vec<HashPart>),
-    /// A trie of prefixes, longest first.
+    /// With a trie of prefixes, which finds the longest one.
     Lpm(LpmPart),
-    /// One hash table of [`SubTablePointer`]s to sub-tables, by one field. Other frames use the rest.
+    /// With one hash table of [`SubTablePointer`]s, by one field. Frames without a sub-table use the rest.
     Cut(KeyMask),
-    /// Hash tables shared by entries with different bits: [`Tuples`](super::merged::Tuples), for this parsing depth and any
-    /// number of sets of bits.
+    /// With hash tables that entries with different bits share, [`Tuples`](super::merged::Tuples). It has this parsing depth, and
+    /// any number of sets of bits.
     Merged(Depth),
-    /// Not searched here: frames are left to the plain form.
+    /// Not searched in the compiled form: frames are left to the plain form.
     Plain,
 }
 
-/// One entry of [`Template::Direct`], in their order.
+/// An entry of [`Template::Direct`], which are in order.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub mask: KeyMask,
@@ -87,31 +86,31 @@ pub(crate) struct Rule {
     pub record: *const FlowRecord,
 }
 
-/// Entries with one set of bits.
+/// The entries with one set of bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HashPart {
     pub mask: KeyMask,
-    /// The number of words in a block before the flow record: those of the key, and more in sub-tables, which share flow
+    /// The number of words before the flow record in a block: those of the key, and more in sub-tables, which share flow
     /// records.
     pub room: usize,
-    /// Whether the data is so far in memory that prefetching with a pause is faster.
+    /// Whether the data is so far away in memory that prefetching it during a pause is faster.
     pub is_far: bool,
-    /// Whether a match here is final: no part that follows has an entry of a higher rank than any here.
+    /// Whether a match in this part is final, because no later part has an entry that precedes any of these.
     pub is_final: bool,
 }
 
-/// Prefixes of one field.
+/// The prefixes of one field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LpmPart {
     pub require: Kinds,
     pub depth: Depth,
     /// The field's position, as in [`Word`], whose mask is not used here.
     pub field: Word,
-    /// Bytes of the field.
+    /// The size of the field, in bytes.
     pub len: u8,
-    /// Bits that index the root, 16 or 24; nodes use 8 each.
+    /// The number of bits that index the root, 16 or 24; each node uses 8.
     pub root_bits: u8,
-    /// The number of words in a block before the flow record: some in sub-tables, which share flow records.
+    /// The number of words before the flow record in a block, which is not 0 in sub-tables, since they share flow records.
     pub room: usize,
     /// As in [`HashPart`].
     pub is_far: bool,
@@ -125,30 +124,29 @@ pub(crate) struct SubTablePointer {
     pub body: AtomicPtr<Body>,
 }
 
-/// An entry's data for packets, in the arena, after the words of the key in hash tables.
+/// An entry's data for packet processing, in the arena, after the words of the key in hash tables.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct FlowRecord {
-    /// The address of the machine code of its action program; for the interpreter, that of the [`ActionProgram`]
-    /// itself.
+    /// The address of the machine code of its action program, or of the [`ActionProgram`] itself for the interpreter.
     pub code: u64,
-    /// The lowest rank wins: priority from the highest down, then age.
+    /// The rank; the lowest one wins: highest priority first, then oldest.
     pub rank: u64,
-    /// Of frames matched since its creation, by one thread; with several, each has its own counters (`thread_counts`).
+    /// Counts of frames since its creation, if there is one thread. With several, each has its own counters (`thread_counts`).
     pub counters: EntryCounters,
-    /// A port, or the index of a header.
+    /// The output port, or the index of the next table's header.
     pub target: u32,
-    /// Parameters of the actions.
+    /// The parameters of the actions.
     pub params: [u8; MAX_PARAMS],
 }
 
-/// A thread's counters of a table. Only the thread writes, by plain loads and stores; others read.
+/// A thread's counters of a table. Only the thread writes them, with plain loads and stores; others read.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct TableCounts {
-    /// Frames that an entry matched.
+    /// The number of frames that matched an entry.
     pub matches: AtomicU64,
-    /// Frames without an entry that were dropped, without those left to the plain form, which has its own counts.
+    /// The number of frames without an entry that were dropped. The plain form counts those that were left to it.
     pub misses: AtomicU64,
 }
 
@@ -157,13 +155,13 @@ pub(crate) fn record_offset(words: usize) -> usize {
     8 * words
 }
 
-/// Returns the size of an entry in units of the arena, for its words of key and bytes of parameters.
+/// Returns the size of an entry in units of the arena, with this number of key words and bytes of parameters.
 pub(crate) fn block_units(words: usize, params: usize) -> usize {
     let bytes = record_offset(words) + std::mem::offset_of!(FlowRecord, params) + params;
     bytes.div_ceil(crate::fast::memory::arena::UNIT_BYTES)
 }
 
-/// Returns the size of a sub-table pointer in units of the arena, with its words of key.
+/// Returns the size of a sub-table pointer in units of the arena, with this number of key words.
 pub(crate) fn sub_pointer_units(words: usize) -> usize {
     (record_offset(words) + size_of::<SubTablePointer>())
         .div_ceil(crate::fast::memory::arena::UNIT_BYTES)
@@ -189,7 +187,7 @@ pub(crate) unsafe fn sub_pointer_at<'a>(
     block: Ref,
     words: usize,
 ) -> &'a SubTablePointer {
-    // SAFETY: the block is in the arena, with a sub-table pointer after this number of words, which is changed only by
+    // SAFETY: the block is in the arena, with a sub-table pointer after this number of words, which is only changed by
     // atomics.
     unsafe { &*arena.add(block.offset() + record_offset(words)).cast() }
 }
@@ -209,12 +207,12 @@ impl Body {
     }
 }
 
-/// The program that a flow record names, for the interpreter: see [`FlowRecord::code`].
+/// Returns the program that a flow record refers to, for the interpreter: see [`FlowRecord::code`].
 ///
 /// # Safety
-/// `flow record` is of a pipeline for the interpreter, and not freed.
+/// The flow record belongs to a pipeline for the interpreter, and is not freed.
 pub(crate) unsafe fn program_of<'a>(record: *const FlowRecord) -> &'a ActionProgram {
-    // SAFETY: the flow record is alive, and for the interpreter: it names a program, which lives as long as the records
-    // that name it.
+    // SAFETY: the flow record is alive, and for the interpreter: it refers to a program, which lives as long as the records
+    // that refer to it.
     unsafe { &*((*record).code as *const ActionProgram) }
 }

@@ -1,30 +1,30 @@
-//! Ways out of the pipeline, as parameters of action programs.
+//! Outputs of the pipeline, as parameters of action programs.
 
 use urtica_wire::PortNo;
 
-/// The bytes of parameters of an [`Origin`].
+/// The size of an [`Origin`]'s parameters, in bytes.
 pub(crate) const ORIGIN_LEN: usize = 10;
 
-/// The bytes of parameters of a [`Way`].
+/// The size of a [`Way`]'s parameters, in bytes.
 pub(crate) const WAY_LEN: usize = 6;
 
-/// The bytes of parameters of [`Op::Send`](super::op::Op::Send).
+/// The size of [`Op::Send`](super::op::Op::Send)'s parameters, in bytes.
 pub(crate) const SEND_PARAM_LEN: usize = ORIGIN_LEN + WAY_LEN;
 
-/// The outputs of one frame, a ring among those of all frames: the next of the last is the first.
+/// The outputs of one frame: a ring among those of all frames, in which the last links to the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub(crate) struct SentList {
-    /// The number of the last; anything without any.
+    /// The index of the last output; arbitrary if there is none.
     pub last: u32,
     pub count: u32,
 }
 
-/// A port, or a reserved one.
+/// An output: a port, or a reserved port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub port: u32,
-    /// The number of bytes to send, if it is the controller; else the queue of the port.
+    /// The number of bytes to send, if the port is the controller; otherwise the queue of the port.
     pub max_len_or_queue: u16,
 }
 
@@ -33,12 +33,12 @@ pub(crate) struct Way {
 pub(crate) struct Origin {
     pub cookie: u64,
     pub table_id: u8,
-    /// Whether it is a table-miss entry, and no group is between it and the controller.
+    /// Whether it is a table-miss entry, without a group between it and the controller.
     pub is_miss: bool,
 }
 
 impl Origin {
-    /// As parameters.
+    /// Encodes it as parameters.
     pub fn to_bytes(self) -> [u8; ORIGIN_LEN] {
         let mut bytes = [0; ORIGIN_LEN];
         bytes[..8].copy_from_slice(&self.cookie.to_be_bytes());
@@ -56,18 +56,18 @@ impl Origin {
         }
     }
 
-    /// Returns the origin among parameters.
+    /// Decodes it from parameters.
     ///
     /// # Safety
-    /// `params` are those of an origin.
+    /// `params` points to the parameters of an origin.
     pub unsafe fn at(params: *const u8) -> Self {
-        // SAFETY: this many bytes are there, as this function requires.
+        // SAFETY: there are this many bytes, as this function requires.
         Self::from_bytes(unsafe { params.cast::<[u8; ORIGIN_LEN]>().read() })
     }
 }
 
 impl Way {
-    /// As parameters.
+    /// Encodes it as parameters.
     pub fn to_bytes(self) -> [u8; WAY_LEN] {
         let mut bytes = [0; WAY_LEN];
         bytes[..4].copy_from_slice(&self.port.to_be_bytes());
@@ -75,7 +75,7 @@ impl Way {
         bytes
     }
 
-    /// Returns the output to a port through one of its queues. The controller has none, and gets `max_len` bytes.
+    /// Creates an output to a port through one of its queues. The controller has no queues, and gets `max_len` bytes.
     pub fn new(port: PortNo, max_len: u16, queue_id: u16) -> Self {
         Self {
             port: port.0,
@@ -86,7 +86,7 @@ impl Way {
         }
     }
 
-    /// Returns it through another queue.
+    /// Returns the output through another queue of the port.
     pub fn through(self, queue_id: u16) -> Self {
         Self::new(PortNo(self.port), self.max_len_or_queue, queue_id)
     }
@@ -107,12 +107,12 @@ impl Way {
         }
     }
 
-    /// Returns the way among parameters.
+    /// Decodes it from parameters.
     ///
     /// # Safety
-    /// `params` are those of a way.
+    /// `params` points to the parameters of a way.
     pub unsafe fn at(params: *const u8) -> Self {
-        // SAFETY: this many bytes are there, as this function requires.
+        // SAFETY: there are this many bytes, as this function requires.
         Self::from_bytes(unsafe { params.cast::<[u8; WAY_LEN]>().read() })
     }
 }

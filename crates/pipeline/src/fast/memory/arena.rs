@@ -1,23 +1,22 @@
-//! Memory for blocks with short numbers: flow records and trie nodes.
+//! Memory for blocks with small numbers: flow records and trie nodes.
 //!
-//! **What.** [`Arena::allocate`] allocates a block of a few cache lines, and [`Arena::free`] frees it. A block's name is a
-//! [`Ref`], the number of its first *unit* of 64 bytes counted from [`Arena::base`]: 28 bits instead of a pointer's 64, so
-//! that a slot of a hash table also has space for a tag, and an entry of a trie for a mark. No block has number 0, which
+//! **What.** [`Arena::allocate`] allocates a block of a few cache lines, and [`Arena::free`] frees it. A block is identified
+//! by a [`Ref`], the number of its first *unit* of 64 bytes counted from [`Arena::base`]: 28 bits instead of a pointer's 64,
+//! so that a slot of a hash table also has space for a tag, and an entry of a trie for a mark. No block has number 0, which
 //! means none.
 //!
-//! **How.** A range of at most 16 GiB of addresses is reserved at once, and committed in steps as needed; so nothing ever
-//! moves, and readers only need the base. The first step is the last 64 KiB before the border of a huge page, in small
-//! pages, so that a thousand small switches in one process do not need a huge page each; after the border, steps are huge
-//! pages. Blocks that were freed are chained, by huge page and size, through their own first bytes, and are reused before
-//! new memory. No block crosses the border of a huge page; an empty huge page is returned to the system, and later used for
-//! blocks of any size.
+//! **How.** A range of at most 16 GiB of addresses is reserved at once, and committed in steps as needed; so blocks never
+//! move, and readers only need the base. The first step is the last 64 KiB before the border of a huge page, in small pages,
+//! so that a thousand small switches in one process do not need a huge page each; after the border, steps are huge pages.
+//! Freed blocks are chained, by huge page and size, through their first bytes, and are reused before new memory. No block
+//! crosses the border of a huge page; an empty huge page is returned to the system, and later used for blocks of any size.
 //!
-//! **Cost.** A few ns to allocate, plus zeroing; one system call, and zeroing by the kernel, for each step and each returned
-//! huge page. 32 bytes per huge page in addition to the blocks. Reserved addresses need no memory.
+//! **Cost.** Allocating needs a few ns, plus zeroing; each step, and each returned huge page, needs a system call and zeroing
+//! by the kernel. The arena needs 32 bytes per huge page in addition to the blocks. Reserved addresses need no memory.
 //!
-//! **Thread-safety.** One writer, as `&mut self` ensures. Readers have the base and numbers that they found in memory. The
-//! writer frees a block only when no reader can see it ([`super::epoch`]). The arena itself never reads or writes a block
-//! between `allocate` and `free`.
+//! **Thread-safety.** There is one writer, as `&mut self` ensures. Readers have the base and numbers that they found in
+//! memory. The writer frees a block only when no reader can see it ([`super::epoch`]). The arena itself never reads or writes
+//! a block between `allocate` and `free`.
 
 use super::zeroed::HUGE_PAGE_BYTES;
 #[cfg(miri)]
@@ -31,30 +30,30 @@ use std::num::NonZeroU32;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::AtomicU32;
 
-/// The size of a unit of blocks.
+/// The size of a unit.
 pub(crate) const UNIT_BYTES: usize = 64;
 
-/// The bound of every `Ref`: the upper bits of numbers are free for marks.
+/// The bound of every `Ref`: the upper bits of a 32-bit number are free for marks.
 pub(crate) const REFS: u32 = 1 << 28;
 
-/// A trie's node, in units.
+/// The size of a trie's node, in units.
 pub(crate) const NODE_UNITS: usize = 16;
 
-/// The sizes that blocks may have, in units.
+/// The possible sizes of blocks, in units.
 const SIZES: [usize; 5] = [1, 2, 3, 4, NODE_UNITS];
 
 const RESERVED_BYTES_MAX: usize = REFS as usize * UNIT_BYTES;
 
-/// The first step, which ends at the start of the second huge page. Enough for a few hundred flow records.
+/// The size of the first step, which ends at the first border of a huge page. Enough for a few hundred flow records.
 const FIRST_STEP_BYTES: usize = 64 << 10;
 
 /// The number of units of a huge page.
 const PAGE_UNITS: usize = HUGE_PAGE_BYTES / UNIT_BYTES;
 
-/// Offset of the first block.
+/// The offset of the first block.
 const START_BYTES: usize = HUGE_PAGE_BYTES - FIRST_STEP_BYTES;
 
-/// A block in an arena: the number of its first unit. `None` is the number 0.
+/// A block in an arena: the number of its first unit. `None` is represented by 0.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Ref(NonZeroU32);
@@ -66,41 +65,41 @@ impl Ref {
         NonZeroU32::new(bits).map(Self)
     }
 
-    /// Its number, from 1 to 2^28 - 1.
+    /// Returns the number, from 1 to 2^28 - 1.
     #[inline]
     pub fn bits(self) -> u32 {
         self.0.get()
     }
 
-    /// Returns its offset from an arena's base, in bytes.
+    /// Returns the offset from an arena's base, in bytes.
     #[inline]
     pub fn offset(self) -> usize {
         self.bits() as usize * UNIT_BYTES
     }
 }
 
-/// The arena has given out all that its limit or the system allows.
+/// The arena cannot allocate more: its limit is reached, or the system has no memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Full;
 
-/// Blocks of memory with numbers.
+/// An allocator of numbered blocks.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    /// The mapping, in which `base` is the first address on a border of a huge page.
+    /// The mapping, in which `base` is the first border of a huge page.
     mapping: NonNull<u8>,
     mapping_bytes: usize,
     base: NonNull<u8>,
-    /// Maximum end of a block.
+    /// The maximum end of a block, relative to the base.
     limit_bytes: usize,
-    /// From [`START_BYTES`] after the base up to here is memory.
+    /// The end of committed memory, which starts [`START_BYTES`] after the base.
     committed_bytes: usize,
-    /// The first unit from which on blocks are made, up to the end of its page.
+    /// The first unit of unused memory, which extends to the end of its page.
     fresh_unit: usize,
-    /// No unit from here on ever was in a block.
+    /// The end of all units that have ever been in a block.
     end_unit: usize,
     used_units: usize,
     pages: Vec<Page>,
-    /// For each of `SIZES` the numbers of pages that have freed blocks.
+    /// For each of `SIZES`, the numbers of pages that have freed blocks.
     with_freed: [Vec<u32>; SIZES.len()],
     /// The numbers of pages that were returned to the system.
     empty: Vec<u32>,
@@ -110,11 +109,11 @@ pub(crate) struct Arena {
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
     used_units: u32,
-    /// For each of `SIZES` the first freed block; each starts with the next one's number.
+    /// For each of `SIZES`, the first freed block, which starts with the number of the next one.
     freed: [Option<Ref>; SIZES.len()],
 }
 
-// SAFETY: it owns its mapping, as a `Vec` does its memory, and `&Arena` only returns copies.
+// SAFETY: it owns its mapping like a `Vec`, and `&Arena` only returns copies.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
@@ -125,7 +124,7 @@ impl Arena {
     /// If the system refuses this range, one of half the size is requested, and so on.
     ///
     /// # Errors
-    /// The system's, if it refuses even 2 MiB of addresses.
+    /// The system's error, if it refuses even 2 MiB of addresses.
     pub fn new(limit_bytes: usize) -> io::Result<Self> {
         let limit_bytes = limit_bytes.min(RESERVED_BYTES_MAX - START_BYTES) + START_BYTES;
         let mut reserved = limit_bytes.next_multiple_of(HUGE_PAGE_BYTES);
@@ -143,8 +142,8 @@ impl Arena {
         let skipped = mapping.align_offset(HUGE_PAGE_BYTES);
         // SAFETY: the mapping is a huge page longer than `reserved`, so the next border lies within.
         let base = unsafe { mapping.add(skipped) };
-        // Advice, which a kernel without huge pages refuses: it then uses small ones. SAFETY: our own addresses, with
-        // nothing in them yet.
+        // This is advice, which a kernel without huge pages refuses; it then uses small ones. SAFETY: these are our own
+        // addresses, which contain nothing yet.
         let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
         Self {
             mapping,
@@ -165,7 +164,7 @@ impl Arena {
     /// memory.
     ///
     /// # Panics
-    /// If there is no such size.
+    /// If the size is another one.
     pub fn allocate(&mut self, units: usize) -> Option<Ref> {
         let class = size_class(units);
         let block = match self.with_freed[class].last() {
@@ -182,7 +181,7 @@ impl Arena {
         let pointer = self.pointer(block);
         // SAFETY: the block was freed, so it is not shared; it is aligned to 64 bytes and starts with the link from `free`.
         let next = unsafe { pointer.cast::<u32>().read() };
-        // SAFETY: as above; `free` got the size.
+        // SAFETY: as above; `free` was given this size.
         unsafe { pointer.write_bytes(0, SIZES[class] * UNIT_BYTES) };
         self.pages[page as usize].freed[class] = Ref::from_bits(next);
         if next == 0 {
@@ -212,7 +211,7 @@ impl Arena {
         block
     }
 
-    /// Continues in a page that was returned, or after the last one.
+    /// Continues in a page that was returned to the system, or after the last page.
     fn begin_page(&mut self) {
         self.fresh_unit = match self.empty.pop() {
             Some(0) => START_BYTES / UNIT_BYTES,
@@ -221,8 +220,8 @@ impl Arena {
         };
     }
 
-    /// Commits the next step: up to the next border of a huge page. No block is larger, and the reserved range ends at one.
-    /// Pages in a step that is shorter than a huge page are small.
+    /// Commits the next step, up to the next border of a huge page. No block is larger, and the reserved range ends at a
+    /// border. Pages in a step that is shorter than a huge page are small.
     fn commit(&mut self) -> Result<(), Errno> {
         let end_bytes = (self.committed_bytes + 1).next_multiple_of(HUGE_PAGE_BYTES);
         let flags = MprotectFlags::READ | MprotectFlags::WRITE;
@@ -239,7 +238,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Frees a block of its allocated size. No reader may see it any longer.
+    /// Frees a block, given its allocated size. No reader may see it any longer.
     ///
     /// # Panics
     /// If there is no such size, or no such block.
@@ -253,7 +252,7 @@ impl Arena {
         if next == 0 {
             self.with_freed[class].push(number as u32);
         }
-        // SAFETY: within committed memory, as just checked; the block was freed, so it is ours alone.
+        // SAFETY: this is within committed memory, as checked; the block was freed, so it is not shared.
         unsafe { self.pointer(block).cast::<u32>().write(next) };
         self.used_units -= units;
         if is_empty && number != (self.fresh_unit - 1) / PAGE_UNITS {
@@ -261,16 +260,16 @@ impl Arena {
         }
     }
 
-    /// Gives a page without blocks back to the system, until it is needed again.
+    /// Returns a page without blocks to the system, until it is needed again.
     fn give_back(&mut self, number: usize) {
         let start = (number * HUGE_PAGE_BYTES).max(START_BYTES);
         let bytes = (number + 1) * HUGE_PAGE_BYTES - start;
-        // SAFETY: our own committed memory, without blocks; it stays mapped, and reads as zeros from then on.
+        // SAFETY: this is our own committed memory, without blocks; it stays mapped, and reads as zeros from then on.
         let given = unsafe {
             let start = self.base.add(start).as_ptr();
             madvise(start.cast(), bytes, Advice::LinuxDontNeed)
         };
-        // If the system refuses, blocks keep their sizes.
+        // If the system refuses, the freed blocks keep their sizes.
         if given.is_ok() {
             self.pages[number] = Page::default();
             let pages = self.with_freed.iter_mut();
@@ -279,7 +278,7 @@ impl Arena {
         }
     }
 
-    /// Returns the bytes of blocks that were not freed.
+    /// Returns the size of all blocks that are not freed, in bytes.
     pub fn used_bytes(&self) -> usize {
         self.used_units * UNIT_BYTES
     }
@@ -294,7 +293,7 @@ impl Arena {
         self.committed_bytes
     }
 
-    /// Returns the base of numbers. It never changes, and is the border of a huge page.
+    /// Returns the base that block numbers refer to, which never changes, and is the border of a huge page.
     pub fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
@@ -305,28 +304,28 @@ impl Arena {
         self.base.as_ptr().wrapping_add(block.offset())
     }
 
-    /// Returns a block's word of 64 bits, as the writer sees it.
+    /// Returns a 64-bit word of a block, for the writer.
     ///
     /// # Panics
-    /// If no block was ever there.
+    /// If there has never been a block at this position.
     #[inline]
     pub fn word(&self, block: Ref, index: usize) -> u64 {
         self.check(block, (index * 8 + 8).div_ceil(UNIT_BYTES));
-        // SAFETY: within committed memory, as just checked, aligned, and initialised since it is all zeros at first. Only
-        // the writer writes, and we have a reference to its data.
+        // SAFETY: this is within committed memory, as checked, aligned, and initialised, since it is zeroed at first. Only the
+        // writer writes, and we have a reference to its data.
         unsafe { self.pointer(block).cast::<u64>().add(index).read() }
     }
 
-    /// Returns a block's units as 32-bit numbers, which readers may read concurrently. They cannot be freed while the slice
-    /// exists, as that needs exclusive access to the arena.
+    /// Returns a block's units as 32-bit numbers, which readers may read concurrently. The block cannot be freed while the slice
+    /// exists, since that needs exclusive access to the arena.
     ///
     /// # Panics
     /// If there is no block of this size.
     pub fn atomics(&self, block: Ref, units: usize) -> &[AtomicU32] {
         self.check(block, units);
         let len = units * UNIT_BYTES / size_of::<AtomicU32>();
-        // SAFETY: within committed memory, as just checked, aligned to 64 bytes, and initialised since it is all zeros at
-        // first. It stays mapped as long as the arena. Non-atomic accesses are by `&mut self`.
+        // SAFETY: this is within committed memory, as checked, aligned to 64 bytes, and initialised, since it is zeroed at
+        // first. It stays mapped as long as the arena exists. Non-atomic accesses need `&mut self`.
         unsafe { std::slice::from_raw_parts(self.pointer(block).cast(), len) }
     }
 
@@ -342,13 +341,13 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // It only fails for addresses that are not a mapping. SAFETY: our own mapping, which readers may not use after the
-        // arena is dropped.
+        // This fails only for addresses that are not a mapping. SAFETY: this is our own mapping, which readers may not use
+        // after the arena is dropped.
         let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
     }
 }
 
-/// Addresses without memory.
+/// Reserves address space without memory.
 fn reserve(bytes: usize) -> Result<NonNull<u8>, Errno> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: the system chooses the address, so none of our mappings is replaced.
@@ -376,7 +375,7 @@ mod tests {
 
     fn content(arena: &mut Arena, block: Ref, units: usize) -> &mut [u8] {
         arena.check(block, units);
-        // SAFETY: a block of this size, which only its test uses.
+        // SAFETY: the block has this size, and only its test uses it.
         unsafe { std::slice::from_raw_parts_mut(arena.pointer(block), units * UNIT_BYTES) }
     }
 

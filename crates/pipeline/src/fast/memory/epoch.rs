@@ -1,42 +1,41 @@
-//! Finding out when removed data can no longer be seen.
+//! Epochs, which determine when removed data can no longer be seen.
 //!
 //! **What.** The writer unlinks a block, so that no later reader finds it, and passes it to [`Retired::retire`].
-//! [`Retired::collect`] returns it, to be freed, when every reader that may have found it is done. Readers never wait, for
-//! the writer or for each other, and the writer never waits for readers.
+//! [`Retired::collect`] returns it for freeing when every reader that may have found it no longer uses it. Readers never wait
+//! for the writer or for each other, and the writer never waits for readers.
 //!
 //! **How.** Quiescent-state-based reclamation (McKenney and Slingwine's read-copy update, 1998; compared with others by
 //! Hart, McKenney, Demke Brown and Walpole, Journal of Parallel and Distributed Computing 67, 2007). A number, the *epoch*,
-//! grows by one with each block that is retired, which is stamped with the new one. A reader, or [`Participant`], publishes
-//! the epoch that it sees at the start of each burst ([`Participant::begin`]), as it keeps nothing from the previous one.
-//! Blocks stamped with an epoch that all participants have seen are out of sight. A sleeping participant has called
+//! increases by one with each retired block, which is stamped with the new epoch. A reader, or [`Participant`], publishes the
+//! epoch that it sees at the start of each burst ([`Participant::begin`]), as it keeps nothing from the previous burst. A
+//! block is out of sight if all participants have seen its epoch or a later one. A sleeping participant has called
 //! [`Participant::rest`], and delays nothing.
 //!
-//! **Correctness.** Let a block be unlinked, the epoch then raised to *e*, and the block stamped with it.
+//! **Correctness.** Let a block be unlinked, the epoch then be raised to *e*, and the block be stamped with it.
 //!
-//! - *A participant that has seen e or more does not find the block.* It read the epoch with `Acquire`, and the writer
-//!   raised it with `Release` after the unlinking; so the unlinking happened before all that the participant reads from
-//!   then on.
-//! - *It is also done with everything that it found before.* It reports that with a `Release` store after its last use,
-//!   which `collect` reads with `Acquire`; so the use happened before the block is freed. Every store of a participant
-//!   is such a `Release` store, as `collect` may see any of them without the earlier ones.
-//! - *A participant that rests does not find the block either.* Its `rest` is a `Release` store, too, so it is done
-//!   with everything that it had found. The danger is that it wakes while `collect` checks it: its own store could
-//!   still be on the way while it reads links already. Hence a `SeqCst` fence between that store and the first link
-//!   that it reads, and one between the unlinking and the check of `collect`. One fence is the earlier. If the
-//!   writer's, the participant reads the links as they are without the block. If the participant's, `collect` sees that
-//!   it is awake, and waits for it to see *e*.
+//! - *A participant that has seen e or more does not find the block.* It read the epoch with `Acquire`, and the writer raised
+//!   it with `Release` after unlinking; so the unlinking happened before everything that the participant reads from then on.
+//! - *It also no longer uses anything that it found before.* It reports that with a `Release` store after its last use, which
+//!   `collect` reads with `Acquire`; so the use happened before the block is freed. Every store of a participant is such a
+//!   `Release` store, since `collect` may see any of them without the earlier ones.
+//! - *A resting participant does not find the block either.* Its `rest` is also a `Release` store, so it no longer uses
+//!   anything that it had found. The danger is that it wakes while `collect` checks it: its own store may not be visible yet
+//!   when it already reads links. Hence there is a `SeqCst` fence between that store and the first link that it reads, and
+//!   one between the unlinking and the check of `collect`. One fence is the earlier. If it is the writer's, the participant
+//!   reads the links without the block. If it is the participant's, `collect` sees that it is awake, and waits for it to see
+//!   *e*.
 //! - *A participant that joins* is in the list before it wakes. If `collect` locked the list before that, the unlinking
-//!   happened before the joining, by the lock; if after, `collect` sees it, and the above holds.
+//!   happened before the joining, because of the lock; otherwise `collect` sees it, and the above holds.
 //!
 //! An awake participant needs no fence: until it has reported that it sees *e*, `collect` waits for it anyway.
 //!
-//! **Cost.** `begin` is two loads, and one store if the epoch has changed: no fence, no read-modify-write, no line that
-//! another reader writes. Waking needs a fence. `retire` is one atomic addition; `collect` checks each participant
-//! once, whatever it returns. A retired block stays for a burst of each participant: a participant that neither begins
-//! nor rests delays all of them.
+//! **Cost.** `begin` needs two loads, and one store if the epoch has changed: no fence, no read-modify-write, no cache line
+//! that another reader writes. Waking needs a fence. `retire` is one atomic addition; `collect` checks each participant once,
+//! whatever it returns. A retired block stays for one burst of each participant: a participant that neither begins nor rests
+//! delays all blocks.
 //!
-//! **Thread-safety.** [`Epochs`] is shared, a [`Participant`] belongs to one thread, a [`Retired`] to one writer; there
-//! may be several, each for what it unlinks itself. `tests/epoch_model.rs` tries all orders in which two threads can see
+//! **Thread-safety.** [`Epochs`] is shared, a [`Participant`] belongs to one thread, a [`Retired`] to one writer. There may be
+//! several writers, each for data that it unlinks itself. `tests/epoch_model.rs` tries all orders in which two threads can see
 //! each other's stores.
 
 use super::sync::{AtomicU64, Mutex, MutexGuard, fence};
@@ -45,23 +44,23 @@ use std::mem;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::{Arc, PoisonError};
 
-/// The epoch of a resting participant: no real epoch has this number.
+/// The epoch of a resting participant, which is no real epoch.
 const RESTING: u64 = 0;
 
-/// The epoch, and its participants.
+/// The current epoch, and the participants.
 #[derive(Debug)]
 pub(crate) struct Epochs {
     now: Line,
     participants: Mutex<Vec<Arc<Line>>>,
 }
 
-/// A number with its cache lines to itself; two of them, as processors fetch lines in pairs.
+/// A number in its own cache lines; two of them, since processors fetch lines in pairs.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Line(AtomicU64);
 
 impl Epochs {
-    /// The first epoch, without participants.
+    /// Creates the first epoch, without participants.
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             now: Line(AtomicU64::new(RESTING + 1)),
@@ -69,7 +68,7 @@ impl Epochs {
         })
     }
 
-    /// A new participant, which rests.
+    /// Creates a participant, which rests.
     pub fn join(self: &Arc<Self>) -> Participant {
         let seen = Arc::new(Line(AtomicU64::new(RESTING)));
         self.participants().push(Arc::clone(&seen));
@@ -79,14 +78,14 @@ impl Epochs {
         }
     }
 
-    /// Raises the epoch: data unlinked before is out of sight for participants that see the new one.
+    /// Raises the epoch: data unlinked before is out of sight for participants that see the new epoch.
     fn advance(&self) -> u64 {
         self.now.0.fetch_add(1, Release) + 1
     }
 
-    /// Returns the last epoch that all participants have seen which do not rest.
+    /// Returns the last epoch that all awake participants have seen.
     fn seen_by_all(&self) -> u64 {
-        // The writer's side of the pair in `Participant::wake`.
+        // The writer's counterpart of the fence in `Participant::wake`.
         fence(SeqCst);
         let participants = self.participants();
         let seen = participants.iter().map(|seen| seen.0.load(Acquire));
@@ -95,7 +94,7 @@ impl Epochs {
             .unwrap_or(u64::MAX)
     }
 
-    /// Locks the list. Nothing in here panics halfway, so it is consistent even if a thread died with the lock.
+    /// Locks the list. No code that holds the lock panics halfway, so the list is consistent even if a thread died with it.
     fn participants(&self) -> MutexGuard<'_, Vec<Arc<Line>>> {
         self.participants
             .lock()
@@ -107,13 +106,13 @@ impl Epochs {
 #[derive(Debug)]
 pub(crate) struct Participant {
     epochs: Arc<Epochs>,
-    /// The epoch it last saw, or `RESTING`. Written here only.
+    /// The epoch that it saw last, or `RESTING`. Only the participant writes this.
     seen: Arc<Line>,
 }
 
 impl Participant {
-    /// Starts a burst: from now on links may be followed, until the next `begin` or `rest`, over which nothing found is
-    /// kept.
+    /// Starts a burst: from now on, until the next `begin` or `rest`, links may be followed. Data that was found must not be
+    /// kept beyond that.
     #[inline]
     pub fn begin(&mut self) {
         let now = self.epochs.now.0.load(Acquire);
@@ -130,14 +129,14 @@ impl Participant {
 
     #[cold]
     fn wake(&mut self, now: u64) {
-        // `Release` as ever: `collect` may see this store and not that of `rest`.
+        // `Release` as always: `collect` may see this store and not that of `rest`.
         self.seen.0.store(now, Release);
-        // No link is read before `collect` can see that we are awake.
+        // No link may be read before `collect` can see that this participant is awake.
         fence(SeqCst);
     }
 
-    /// Goes to sleep: until the next `begin` no link is followed, nothing found is kept, and the writer does not wait
-    /// for this participant.
+    /// Goes to sleep: until the next `begin` no link may be followed, no data that was found may be kept, and the writer does
+    /// not wait for this participant.
     #[inline]
     pub fn rest(&mut self) {
         self.seen.0.store(RESTING, Release);
@@ -152,18 +151,18 @@ impl Drop for Participant {
     }
 }
 
-/// Items that a writer has unlinked, and not yet freed.
+/// Items that a writer has unlinked, but not freed yet.
 ///
-/// Dropping it drops the items that are out of sight by then, and leaks the rest: end the readers before.
+/// Dropping it drops the items that are then out of sight, and leaks the rest: end the readers first.
 #[derive(Debug)]
 pub(crate) struct Retired<T> {
     epochs: Arc<Epochs>,
-    /// Each with its stamp, which grow.
+    /// The items, each with its stamp, which increase.
     queue: VecDeque<(u64, T)>,
 }
 
 impl<T> Retired<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(epochs: &Arc<Epochs>) -> Self {
         Self {
             epochs: Arc::clone(epochs),
@@ -171,12 +170,12 @@ impl<T> Retired<T> {
         }
     }
 
-    /// Adds an item that this thread has unlinked: no later reader finds it.
+    /// Adds an item that this thread has unlinked, so that no later reader finds it.
     pub fn retire(&mut self, item: T) {
         self.queue.push_back((self.epochs.advance(), item));
     }
 
-    /// Passes on the items that no participant can see any longer, in the order of retiring, and returns their number.
+    /// Passes the items that no participant can see any longer to `hand_over`, oldest first, and returns their number.
     pub fn collect(&mut self, mut hand_over: impl FnMut(T)) -> usize {
         if self.queue.is_empty() {
             return 0;
@@ -277,7 +276,7 @@ mod tests {
     const ALIVE: u64 = 0x600d_600d_600d_600d;
     const POISON: u64 = 0xdead_dead_dead_dead;
 
-    /// Readers follow a link to a canary, which the writer exchanges, retires and poisons once it is collected.
+    /// Readers follow a link to a canary, which the writer replaces, retires, and poisons once it is collected.
     #[test]
     fn no_reader_ever_sees_poison() {
         const ROUNDS: usize = 10_000;

@@ -1,7 +1,7 @@
-//! Entries by a key of up to eight words of 64 bits.
+//! A hash table for keys of up to eight 64-bit words.
 //!
-//! **What.** A hash table from keys to blocks of an arena, each of which starts with its key. One writer changes a
-//! [`HashTable`]; readers, generated code among them, use its [`Slots`].
+//! **What.** The table maps keys to blocks of an arena, each of which starts with its key. One writer changes a [`HashTable`];
+//! readers, including generated code, use its [`Slots`].
 //!
 //! **How.** Open addressing with linear probing. The array is a header of one cache line (`mask`, `seed0`, `seed1`, 8
 //! bytes each) and then `mask + 1` slots of 8 bytes, a power of two. A slot is
@@ -12,26 +12,26 @@
 //! | 1 | deleted: a search continues |
 //! | `tag << 32 \| ref` | the block `ref`; `tag` is the hash's upper 32 bits, the topmost of them set |
 //!
-//! A search starts at slot `hash & mask` and continues with the next ones, around the end, up to a free one. If the tag
+//! A search starts at slot `hash & mask` and continues with the following ones, wrapping around, up to a free one. If the tag
 //! is the key's, the key's words are compared with those at `base + ref * 64`. See [`hash`] for the hash function.
 //!
-//! At most half of the slots are in use or deleted, in small arrays an eighth. If one more would exceed this,
-//! [`HashTable::insert`] builds a new array next to the old one, at most half as full, and returns the old one. A
-//! deleted slot before a free one becomes free at once, as no search needs to pass it.
+//! At most half of the slots are in use or deleted, in small arrays an eighth. If another one would exceed this,
+//! [`HashTable::insert`] builds a new array, at most half as full, and returns the old one. A deleted slot before a free one
+//! becomes free immediately, since no search needs to pass it.
 //!
-//! **Cost.** A search usually reads one cache line of slots and the block. Slots need 16 to 32 bytes per key while the
-//! table only grows. A change is one search and one store, except for rebuilding, which is amortised over at least as
-//! many changes as an eighth of the array's slots.
+//! **Cost.** A search usually reads one cache line of slots and the block. Slots need 16 to 32 bytes per key while the table
+//! only grows. A change needs one search and one store, except for rebuilding, which is amortised over at least as many
+//! changes as an eighth of the array's slots.
 //!
-//! **Hashing.** Keys come from a controller, which may copy them from packets: seeds are the process's own, so that
-//! keys that collide cannot be computed without them. The hash is a fast one, not a cryptographic one.
+//! **Hashing.** Keys come from a controller, which may copy them from packets. Random seeds per process prevent the
+//! computation of keys that collide. The hash is fast, not cryptographic.
 //!
-//! **Thread-safety.** A change of the table is one `Release` store to one slot; readers load slots with `Acquire`, and
-//! so see the key's words as they were written before. A key never moves within an array, so one that stays is always
-//! found, and one that is being changed is found as before or as after. A deleted slot that becomes free hides no key:
-//! a key beyond it would need the free slot that follows to be used. When `insert` has returned an old array, readers
-//! still in it see the table as it was: the caller must show readers the new one ([`HashTable::slots_ptr`]) before it
-//! changes anything else or retires anything, including the old array ([`super::epoch`]).
+//! **Thread-safety.** A change of the table is one `Release` store to one slot; readers load slots with `Acquire`, and so see
+//! the key's words, which were written before. A key never moves within an array, so a key that stays is always found, and a
+//! key being changed is found as before or as after the change. A deleted slot that becomes free hides no key: a key beyond it
+//! would require that the following free slot is used. When `insert` has returned an old array, readers that still use it see
+//! the table as it was: the caller must publish the new array ([`HashTable::slots_ptr`]) before it changes anything else or
+//! retires anything, including the old array ([`super::epoch`]).
 
 use super::arena::{Arena, Ref};
 use super::zeroed::Zeroed;
@@ -39,27 +39,27 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// The most words that a key may have.
+/// The maximum number of words in a key.
 pub(crate) const KEY_WORDS_MAX: usize = 8;
 
 const FREE: u64 = 0;
 const DELETED: u64 = 1;
 
-/// Set in each tag, so that no slot with a block is `FREE` or `DELETED`.
+/// A bit that is set in each tag, so that no slot with a block is `FREE` or `DELETED`.
 pub(crate) const TAG_MARK: u64 = 1 << 63;
 
-/// The upper half of a slot.
+/// The upper half of a slot, which contains the tag.
 const TAG: u64 = !0 << 32;
 
-/// An array's slots at least: one cache line of them.
+/// The minimum number of slots in an array: one cache line of them.
 const SLOTS_MIN: usize = 8;
 
-/// Arrays of up to this number of slots have at least [`SPREAD_SMALL`] for each key, so that nearly every key is in its
-/// home slot: the processor predicts a search that ends there. Larger ones have two, to stay in its caches.
+/// The maximum size of a small array, in slots. Small arrays have at least [`SPREAD_SMALL`] slots per key, so that nearly
+/// every key is in its home slot, where the processor predicts that a search ends. Larger ones have two, to fit into caches.
 const SLOTS_SMALL: usize = 512;
 const SPREAD_SMALL: usize = 8;
 
-/// Returns the minimum number of slots for each key.
+/// Returns the minimum number of slots per key.
 fn spread(slots: usize) -> usize {
     match slots {
         ..=SLOTS_SMALL => SPREAD_SMALL,
@@ -67,7 +67,7 @@ fn spread(slots: usize) -> usize {
     }
 }
 
-/// Returns the hash of a key: of two words after the other,
+/// Returns the hash of a key, which combines two words at a time:
 ///
 /// ```text
 /// h = fold(w0 ^ seed0, w1 ^ seed1)
@@ -76,8 +76,8 @@ fn spread(slots: usize) -> usize {
 /// h = fold(w6 ^ h,     w7 ^ seed1)
 /// ```
 ///
-/// for as many words as there are. The missing word of an odd number is 0. `fold(a, b)` multiplies both to 128 bits and
-/// returns the lower half of the product XOR its upper half, each 64 bits.
+/// for as many words as there are. If their number is odd, the missing word is 0. `fold(a, b)` multiplies both to 128 bits and
+/// returns the lower 64 bits of the product XOR the upper 64 bits.
 #[inline]
 pub(crate) fn hash(words: &[u64], seed0: u64, seed1: u64) -> u64 {
     words.chunks(2).fold(seed0, |before, pair| {
@@ -92,13 +92,13 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Seeds of the process's own, which the operating system made up.
+/// Returns the process's random seeds, which come from the operating system.
 pub(crate) fn random_seeds() -> (u64, u64) {
     let source = RandomState::new();
     (source.hash_one("seed0"), source.hash_one("seed1"))
 }
 
-/// Returns the content of a slot for a key with this hash in this block.
+/// Returns the content of a slot for this block, whose key has this hash.
 #[inline]
 fn slot_of(hash: u64, block: Ref) -> u64 {
     tag_of(hash) | u64::from(block.bits())
@@ -117,7 +117,7 @@ fn block_of(slot: u64) -> Option<Ref> {
     Ref::from_bits(slot as u32)
 }
 
-/// The header of an array, as readers see it; the slots follow.
+/// The header of an array, for readers; the slots follow.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Slots {
@@ -127,7 +127,7 @@ pub(crate) struct Slots {
     slots: SlotsBegin,
 }
 
-/// The start of the slots: on the cache line after the header.
+/// The header's end: the slots start on the next cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 struct SlotsBegin([AtomicU64; 0]);
@@ -138,9 +138,8 @@ impl Slots {
     /// Returns the block with these words as its key.
     ///
     /// # Safety
-    /// The array is, or was at the last `begin` of this thread's participant, a [`HashTable`]'s with keys of this
-    /// number of words, whose blocks are in the arena with this base; neither the array nor a block is freed before the
-    /// next `begin`.
+    /// The array is, or was at the last `begin` of this thread's participant, that of a [`HashTable`] with keys of this number
+    /// of words, whose blocks are in the arena with this base; neither the array nor a block is freed before the next `begin`.
     #[inline]
     pub unsafe fn find(array: *const Self, arena_base: *const u8, words: &[u64]) -> Option<Ref> {
         // SAFETY: array and arena are alive, as this function requires.
@@ -153,7 +152,7 @@ impl Slots {
     /// As for `find`, for the array only.
     #[inline]
     pub unsafe fn prefetch(array: *const Self, words: &[u64]) {
-        // SAFETY: the array is alive, and its header is never changed.
+        // SAFETY: the array is alive, and its header never changes.
         unsafe { Self::prefetch_hashed(array, hash(words, (*array).seed0, (*array).seed1)) }
     }
 
@@ -163,7 +162,7 @@ impl Slots {
     /// As for `find`, for the array only.
     #[inline]
     pub unsafe fn prefetch_hashed(array: *const Self, hash: u64) {
-        // SAFETY: the array is alive, and its header is never changed; no slot's number is above the mask.
+        // SAFETY: the array is alive, and its header never changes; no slot's number exceeds the mask.
         let slot = unsafe { Self::slot(array, (hash & (*array).mask) as usize) };
         super::zeroed::prefetch(std::ptr::from_ref(slot).cast());
     }
@@ -184,7 +183,7 @@ impl Slots {
         found.map(|(_, block)| block)
     }
 
-    /// Like `find`, with the slot.
+    /// Like `find`, but also returns the slot.
     ///
     /// # Safety
     /// As for `find`.
@@ -194,7 +193,7 @@ impl Slots {
         arena_base: *const u8,
         words: &[u64],
     ) -> Option<(usize, Ref)> {
-        // SAFETY: the array is alive, and its header is never changed.
+        // SAFETY: the array is alive, and its header never changes.
         let (seed0, seed1) = unsafe { ((*array).seed0, (*array).seed1) };
         let hash = hash(words, seed0, seed1);
         // SAFETY: array and arena are alive, as this function requires.
@@ -212,19 +211,19 @@ impl Slots {
         hash: u64,
         words: &[u64],
     ) -> Option<(usize, Ref)> {
-        // SAFETY: the array is alive, and its header is never changed.
+        // SAFETY: the array is alive, and its header never changes.
         let mask = unsafe { (*array).mask };
         let tag = tag_of(hash);
         let mut at = hash & mask;
         loop {
-            // SAFETY: no slot's number is above the mask.
+            // SAFETY: no slot's number exceeds the mask.
             let slot = unsafe { Self::slot(array, at as usize) }.load(Acquire);
             if slot == FREE {
                 return None;
             }
             if slot & TAG == tag {
                 let block = Ref::from_bits(slot as u32)?;
-                // SAFETY: a block in the arena of this base, which starts with this number of words.
+                // SAFETY: the block is in the arena with this base, and starts with this number of words.
                 if unsafe { begins_with(arena_base, block, words) } {
                     return Some((at as usize, block));
                 }
@@ -234,10 +233,10 @@ impl Slots {
     }
 
     /// # Safety
-    /// The array is alive while the slot is used, and has as many slots.
+    /// The array is alive while the slot is used, and has that many slots.
     #[inline]
     unsafe fn slot<'a>(array: *const Self, at: usize) -> &'a AtomicU64 {
-        // SAFETY: the array has this number of slots after its header, which are only accessed as atomics.
+        // SAFETY: the array has that many slots after its header, which are only accessed as atomics.
         unsafe { &*array.add(1).cast::<AtomicU64>().add(at) }
     }
 }
@@ -245,7 +244,7 @@ impl Slots {
 /// Returns `true` if a block has this key.
 ///
 /// # Safety
-/// The arena with this base has this block, which is not freed, with an unchanging key of as many words.
+/// The arena with this base has this block, which is not freed, with a constant key of this number of words.
 #[inline]
 unsafe fn begins_with(arena_base: *const u8, block: Ref, words: &[u64]) -> bool {
     // SAFETY: the block is within the arena, and aligned to 64 bytes.
@@ -254,7 +253,7 @@ unsafe fn begins_with(arena_base: *const u8, block: Ref, words: &[u64]) -> bool 
     (words.iter().enumerate()).all(|(index, &word)| unsafe { *key.add(index) } == word)
 }
 
-/// An array of slots, header and all, that its owner may free.
+/// An array of slots with its header, which its owner may free.
 #[derive(Debug)]
 pub(crate) struct SlotArray(Zeroed);
 
@@ -290,13 +289,13 @@ impl SlotArray {
         unsafe { ((*self.pointer()).seed0, (*self.pointer()).seed1) }
     }
 
-    /// The slot of this number, counted around the end.
+    /// Returns the slot with this number, wrapping around.
     fn slot(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: it is ours and alive as long as the reference, and masked numbers are within.
+        // SAFETY: the array is ours and outlives the reference, and masked numbers are within it.
         unsafe { Slots::slot(self.pointer(), at & self.mask()) }
     }
 
-    /// Returns the first slot from the key's home on without a block.
+    /// Returns the first slot without a block, starting at the key's home slot.
     fn vacancy(&self, hash: u64) -> usize {
         let home = hash as usize & self.mask();
         let mut order = (home..home + self.count()).map(|at| at & self.mask());
@@ -305,7 +304,7 @@ impl SlotArray {
     }
 }
 
-/// A hash table, as its one writer has it.
+/// A hash table, for its only writer.
 #[derive(Debug)]
 pub(crate) struct HashTable {
     array: SlotArray,
@@ -341,11 +340,11 @@ impl HashTable {
         self.position(arena, words).map(|(_, block)| block)
     }
 
-    /// Adds a new key with its block, which starts with it. If a new array was needed, returns the old one: the caller
-    /// must show readers the new one first, and then retire the old one.
+    /// Adds a new key with its block, which starts with it. If a new array was needed, returns the old one: the caller must
+    /// first publish the new one, and then retire the old one.
     ///
     /// # Panics
-    /// If the number of words is not that of keys.
+    /// If the number of words is not that of the table's keys.
     #[must_use = "readers have to be shown the new array before the old one may be freed"]
     pub fn insert(&mut self, arena: &Arena, words: &[u64], block: Ref) -> Option<SlotArray> {
         debug_assert_eq!(self.find(arena, words), None, "the key is there already");
@@ -364,7 +363,7 @@ impl HashTable {
     /// Replaces the block of a key by another that starts with it, and returns the old one.
     ///
     /// # Panics
-    /// If the number of words is not that of keys.
+    /// If the number of words is not that of the table's keys.
     pub fn replace(&mut self, arena: &Arena, words: &[u64], block: Ref) -> Option<Ref> {
         let (at, old) = self.position(arena, words)?;
         let hash = self.hash(words);
@@ -375,7 +374,7 @@ impl HashTable {
     /// Removes a key, and returns its block.
     ///
     /// # Panics
-    /// If the number of words is not that of keys.
+    /// If the number of words is not that of the table's keys.
     pub fn remove(&mut self, arena: &Arena, words: &[u64]) -> Option<Ref> {
         let (at, block) = self.position(arena, words)?;
         self.vacate(at);
@@ -388,25 +387,25 @@ impl HashTable {
         self.len
     }
 
-    /// The blocks of all keys, in no order.
+    /// Returns the blocks of all keys, unordered.
     pub fn blocks(&self) -> impl Iterator<Item = Ref> {
         let slots = (0..self.array.count()).map(|at| self.array.slot(at));
         slots.filter_map(|slot| block_of(slot.load(Relaxed)))
     }
 
-    /// The array that readers should see, until `insert` returns one.
+    /// Returns the array that readers should see, until `insert` returns one.
     pub fn slots_ptr(&self) -> *const Slots {
         self.array.pointer()
     }
 
-    /// Returns the bytes of the array.
+    /// Returns the size of the array, in bytes.
     pub fn bytes(&self) -> usize {
         self.array.0.bytes()
     }
 
     fn position(&self, arena: &Arena, words: &[u64]) -> Option<(usize, Ref)> {
-        // SAFETY: the array is ours, the number of words is checked, and its blocks were the arena's when they were
-        // inserted. Even if one was freed since, its start is committed memory.
+        // SAFETY: the array is ours, the number of words is checked, and its blocks were the arena's when they were inserted.
+        // Even if one has been freed since, its start is committed memory.
         unsafe {
             self.check_key(words);
             Slots::position(self.array.pointer(), arena.base(), words)
@@ -423,7 +422,7 @@ impl HashTable {
         assert_eq!(words.len(), self.key_words, "a key has as many words");
     }
 
-    /// Marks a slot as deleted, or as free if no search passes it, together with the deleted ones before it.
+    /// Marks a slot as deleted, or, if no search passes it, marks it and the deleted ones before it as free.
     fn vacate(&mut self, at: usize) {
         let array = &self.array;
         if array.slot(at + 1).load(Relaxed) != FREE {
@@ -463,7 +462,7 @@ impl HashTable {
         block_of(self.array.slot(at).load(Relaxed))
     }
 
-    /// A block's key, with zeros after it.
+    /// Returns a block's key, padded with zeros.
     fn key(&self, arena: &Arena, block: Ref) -> [u64; KEY_WORDS_MAX] {
         let mut key = [0; KEY_WORDS_MAX];
         for (index, word) in key[..self.key_words].iter_mut().enumerate() {

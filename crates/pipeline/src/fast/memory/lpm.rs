@@ -1,8 +1,8 @@
-//! Entries by the longest prefix of an address.
+//! A trie for the longest prefix of an address.
 //!
-//! **What.** A trie from prefixes to blocks of an arena: [`Root::find`] returns the block of the longest prefix of an
-//! address. Keys have up to 16 bytes: IPv4, IPv6 and Ethernet addresses alike. One writer changes a [`Trie`]; readers,
-//! generated code among them, start at its [`Root`].
+//! **What.** The trie maps prefixes to blocks of an arena: [`Root::find`] returns the block of an address's longest prefix.
+//! Keys have up to 16 bytes, for IPv4, IPv6 and Ethernet addresses. One writer changes a [`Trie`]; readers, including
+//! generated code, start at its [`Root`].
 //!
 //! **How.** A multibit trie with prefixes expanded and pushed down to where addresses end (Srinivasan and Varghese,
 //! ACM Transactions on Computer Systems 17, 1999), as DIR-24-8 (Gupta, Lin and McKeown, INFOCOM 1998) does for IPv4.
@@ -15,23 +15,23 @@
 //! | `1 << 31 \| ref` | the search continues in the node at `base + ref * 64` with the key's next byte |
 //! | `ref` | the longest prefix's block |
 //!
-//! The root's index is the key's first bytes, the first of them the most significant. So a search has one load per level,
-//! and no state or comparisons. An entry has the block of its longest prefix, even if that is shorter than the path to it;
-//! so a prefix is written to every entry that it covers, except for those of longer ones. These are distinguished by their
-//! content: **each prefix has its own block**, and an entry with the block of the next shorter prefix, or 0, is not
-//! covered by a longer prefix. The entries of a removed prefix get the next shorter one. A node whose entries are then all
-//! equal is removed, too; [`Trie::remove`] never needs memory.
+//! The root's index is the key's first bytes, in network order. So a search has one load per level, and no state or
+//! comparisons. An entry has the block of its longest prefix, even if that is shorter than the path to the entry; so a prefix
+//! is written to every entry that it covers, except for entries of longer ones. These are recognized by their content: **each
+//! prefix has its own block**, and an entry that has the block of the next shorter prefix, or 0, is not covered by a longer
+//! one. When a prefix is removed, its entries get the block of the next shorter one. A node whose entries are then all equal
+//! is also removed; [`Trie::remove`] never needs memory.
 //!
-//! **Cost.** A search of an IPv4 address: 1 to 3 dependent loads with 16 bits in the root, 1 or 2 with 24. The root has 256
-//! KiB or 64 MiB, a node 1 KiB. In the benchmark `structures`, 24 bits are not faster with 10,000 routes, whose entries stay
-//! in the caches, but with 500,000 and a prefetch. Hence 16 is the usual choice. The writer has prefixes in a hash table, 29
-//! to 58 bytes each (33 among 100,000). A change writes the entries that the prefix covers, and searches the present lengths
-//! for the next shorter prefix. So a default route writes the whole root, 65,536 or 16,777,216 entries, and all nodes.
+//! **Cost.** A search for an IPv4 address needs 1 to 3 dependent loads with 16 bits in the root, 1 or 2 with 24. The root has
+//! 256 KiB or 64 MiB, a node 1 KiB. In the benchmark `structures`, 24 bits are not faster for 10,000 routes, whose entries
+//! stay in the caches, but for 500,000 with a prefetch. Hence 16 is the usual choice. The writer has a hash table of prefixes,
+//! with 29 to 58 bytes each (33 for 100,000). A change writes the entries that the prefix covers, and tries the lengths in use
+//! to find the next shorter prefix. So a default route writes the whole root, 65,536 or 16,777,216 entries, and all nodes.
 //!
-//! **Thread-safety.** Each entry changes by one `Release` store, which readers load with `Acquire`. A node is complete
-//! before an entry refers to it, and has the entry's old content at first; it no longer changes after its removal. So each
-//! address always has the answer from before or from after the current change. Removed nodes are returned: the caller frees
-//! them when no reader can see them ([`super::epoch`]).
+//! **Thread-safety.** Each entry changes by one `Release` store, which readers load with `Acquire`. A node is complete before
+//! an entry refers to it, and initially has the entry's old content; it no longer changes after its removal. So a search
+//! always returns the result from before or after the current change. Removed nodes are returned: the caller frees them when
+//! no reader can see them ([`super::epoch`]).
 
 use super::arena::{Arena, Full, NODE_UNITS, Ref};
 use super::hash_table::{hash, random_seeds};
@@ -40,25 +40,25 @@ use hashbrown::HashTable;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// The longest key.
+/// The length of the longest key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 16;
 
-/// Set in entries that lead to a node.
+/// The bit that is set in entries that refer to a node.
 pub(crate) const NODE: u32 = 1 << 31;
 
-/// The number of bits of a key per node.
+/// The number of bits of a key that index a node.
 const NODE_BITS: u32 = 8;
 
-/// Number of nodes that never prevents the use of a trie.
+/// The number of nodes up to which a trie always counts as compact.
 pub(crate) const NODES_SPARE: usize = 4096;
 
-/// The most nodes on a way: a root of two bytes, and a node for each that is left.
+/// The maximum number of nodes on a path: one for each byte after a root of two bytes.
 const DEPTH_MAX: usize = KEY_BYTES_MAX - 2;
 
-/// The first bits of some addresses.
+/// A prefix: the first bits of some addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Prefix {
-    /// The bits, from the uppermost on, with zeros after them.
+    /// The bits, left-aligned, with zeros after them.
     bits: u128,
     len: u32,
 }
@@ -95,7 +95,7 @@ impl Prefix {
     }
 }
 
-/// A key's bits, from the uppermost on.
+/// Returns a key's bits, left-aligned.
 fn bits_of(key: &[u8]) -> u128 {
     let mut bytes = [0; KEY_BYTES_MAX];
     bytes[..key.len()].copy_from_slice(key);
@@ -109,7 +109,7 @@ pub(crate) struct Root {
     bytes: usize,
 }
 
-// SAFETY: only `find` uses the pointer, which is itself unsafe; its data is changed by atomics.
+// SAFETY: only `find` uses the pointer, and it is unsafe itself; the pointer's data is changed by atomics.
 unsafe impl Send for Root {}
 // SAFETY: as above.
 unsafe impl Sync for Root {}
@@ -123,7 +123,7 @@ impl Root {
         }
     }
 
-    /// Returns its entries.
+    /// Returns the entries.
     pub fn entries(self) -> *const AtomicU32 {
         self.entries
     }
@@ -131,7 +131,7 @@ impl Root {
     /// Returns the block of the longest prefix of a key.
     ///
     /// # Panics
-    /// If the key is shorter than the root's part of it, or ends before the trie.
+    /// If the key is shorter than the root's part of it, or ends before the search does.
     ///
     /// # Safety
     /// The trie is, or was at the last `begin` of this thread's participant, one whose nodes are in the arena with this
@@ -162,7 +162,7 @@ impl Root {
     }
 }
 
-/// The root's entry for a key with these first bytes.
+/// Returns the index of the root's entry for a key with these first bytes.
 #[inline]
 fn index(first: &[u8]) -> usize {
     first
@@ -170,7 +170,7 @@ fn index(first: &[u8]) -> usize {
         .fold(0, |index, &byte| index << 8 | usize::from(byte))
 }
 
-/// The node that an entry leads to, if it does.
+/// Returns the node that an entry refers to, if any.
 fn node_of(entry: u32) -> Option<Ref> {
     Ref::from_bits(entry & !NODE).filter(|_| entry & NODE != 0)
 }
@@ -180,17 +180,17 @@ fn node_offset(entry: u32) -> usize {
     (entry & !NODE) as usize * super::arena::UNIT_BYTES
 }
 
-/// The root or a node, for the writer: it cannot be freed in the meantime, as that needs exclusive access to the arena.
+/// The root or a node, for the writer. It cannot be freed during use, since that needs exclusive access to the arena.
 #[derive(Clone, Copy, Debug)]
 struct Level<'a> {
     entries: &'a [AtomicU32],
-    /// The first of its bits in a key.
+    /// The position of its first bit in a key.
     begin: u32,
     end: u32,
 }
 
 impl<'a> Level<'a> {
-    /// Returns the node of a level's entry, if any; `begin` is the end of that level.
+    /// Returns the node that a level's entry refers to, if any; `begin` is the end of that level.
     fn node(arena: &'a Arena, entry: u32, begin: u32) -> Option<Self> {
         let node = node_of(entry)?;
         Some(Self {
@@ -200,17 +200,17 @@ impl<'a> Level<'a> {
         })
     }
 
-    /// Returns the next level for addresses with the prefix, if any.
+    /// Returns the next level for addresses with the prefix, if there is one.
     fn next(self, arena: &'a Arena, prefix: Prefix) -> Option<Self> {
         let entry = self.covered(prefix)[0].load(Relaxed);
         Self::node(arena, entry, self.end)
     }
 
-    /// Returns the entries of addresses with the prefix: one if the prefix continues below.
+    /// Returns the entries for addresses with the prefix; only one if the prefix continues in a lower level.
     fn covered(self, prefix: Prefix) -> &'a [AtomicU32] {
         let first = (prefix.bits << self.begin >> (128 - (self.end - self.begin))) as usize;
         let count = 1_usize << self.end.saturating_sub(prefix.len);
-        // The bits after the prefix are 0, so `count` entries follow.
+        // The bits after the prefix are 0, so its entries are the next `count`.
         &self.entries[first..first + count]
     }
 }
@@ -275,7 +275,7 @@ impl Prefixes {
         Some(known.block)
     }
 
-    /// The block of the longest prefix that is shorter than this one and covers it.
+    /// Returns the block of the longest prefix that is shorter than this one and covers it.
     fn next_shorter(&self, prefix: Prefix) -> Option<Ref> {
         let lengths = (0..prefix.len).rev();
         lengths
@@ -355,23 +355,23 @@ impl Trie {
         self.prefixes.known.len()
     }
 
-    /// Returns whether it has at most two nodes for each prefix, plus a fixed number.
+    /// Returns whether it has at most two nodes per prefix, plus a fixed number.
     pub fn is_compact(&self) -> bool {
         self.nodes <= NODES_SPARE + 2 * self.len()
     }
 
-    /// Returns the bytes that searches use: root and nodes.
+    /// Returns the size of the data that searches use, root and nodes, in bytes.
     pub fn search_bytes(&self) -> usize {
         self.root.bytes() + self.nodes * NODE_UNITS * super::arena::UNIT_BYTES
     }
 
-    /// Returns the bytes of root, nodes, and the writer's data.
+    /// Returns the size of the root, the nodes, and the writer's data, in bytes.
     pub fn bytes(&self) -> usize {
         let nodes = self.nodes * NODE_UNITS * super::arena::UNIT_BYTES;
         self.bytes_beside_arena() + nodes
     }
 
-    /// Returns these bytes without the nodes, which are in the arena.
+    /// Like `bytes`, but without the nodes, which are in the arena.
     pub fn bytes_beside_arena(&self) -> usize {
         self.root.bytes() + self.prefixes.known.allocation_size() + size_of::<Self>()
     }
@@ -379,7 +379,7 @@ impl Trie {
     /// Returns the block of the longest prefix of a key.
     ///
     /// # Panics
-    /// If the key is of another length.
+    /// If the key has another length.
     #[cfg(test)]
     pub fn find(&self, arena: &Arena, key: &[u8]) -> Option<Ref> {
         assert_eq!(
@@ -387,17 +387,17 @@ impl Trie {
             self.key_bits as usize,
             "keys have one length"
         );
-        // SAFETY: the trie is ours, and only its writer could free a node.
+        // SAFETY: the trie is ours, and only its writer can free a node.
         unsafe { self.root().find(arena.base(), key) }
     }
 
-    /// Adds a new prefix with a block that no other prefix has.
+    /// Adds a new prefix, with a block that no other prefix has.
     ///
     /// # Errors
-    /// If the arena has no space for nodes; nothing has changed then.
+    /// If the arena has no space for nodes; then nothing has changed.
     ///
     /// # Panics
-    /// If the prefix is longer than keys are.
+    /// If the prefix is longer than the keys.
     pub fn insert(&mut self, arena: &mut Arena, prefix: Prefix, block: Ref) -> Result<(), Full> {
         debug_assert_eq!(
             self.prefixes.find(prefix),
@@ -429,13 +429,13 @@ impl Trie {
         Ok(())
     }
 
-    /// Returns `true` if this very prefix is in it.
+    /// Returns `true` if it contains exactly this prefix.
     pub fn has(&self, prefix: Prefix) -> bool {
         self.prefixes.find(prefix).is_some()
     }
 
-    /// Replaces the block of a prefix by another, which no prefix has, and returns the old one; `None` if there is no
-    /// such prefix.
+    /// Replaces the block of a prefix by another, which no prefix has, and returns the old one; `None` if the prefix does not
+    /// exist.
     pub fn replace(&mut self, arena: &Arena, prefix: Prefix, block: Ref) -> Option<Ref> {
         let old = self.prefixes.replace(prefix, block)?;
         let level = self.lowest_level(arena, prefix);
@@ -449,7 +449,7 @@ impl Trie {
         Some(old)
     }
 
-    /// Removes a prefix, and leaves its addresses to the next shorter one; `None` if there is no such prefix.
+    /// Removes a prefix, whose addresses then match the next shorter one; `None` if the prefix does not exist.
     pub fn remove(&mut self, arena: &Arena, prefix: Prefix) -> Option<Removed> {
         let block = self.prefixes.remove(prefix)?;
         let mut path: [Option<(&AtomicU32, Level)>; DEPTH_MAX] = [None; DEPTH_MAX];
@@ -457,8 +457,8 @@ impl Trie {
         let mut level = self.root_level();
         while prefix.len > level.end {
             let entry = &level.covered(prefix)[0];
-            // There is a node: the prefix's entries have its own block or those of longer prefixes, none of which covers
-            // this whole entry.
+            // There is a node: the prefix's entries have its own block or those of longer prefixes, none of which covers this
+            // whole entry.
             level = level.next(arena, prefix)?;
             path[depth] = Some((entry, level));
             depth += 1;
@@ -476,7 +476,7 @@ impl Trie {
         Some(Removed { block, nodes })
     }
 
-    /// Frees the nodes. No reader may see the trie any longer.
+    /// Frees the nodes. No reader may use the trie any longer.
     pub fn free(self, arena: &mut Arena) {
         let mut nodes = Vec::with_capacity(self.nodes);
         add_nodes(arena, self.root_level(), &mut nodes);
@@ -493,7 +493,7 @@ impl Trie {
         }
     }
 
-    /// Returns the level in which a prefix ends, or the lowest one on its path.
+    /// Returns the level in which a prefix ends, or the lowest existing one on its path.
     fn lowest_level<'a>(&'a self, arena: &'a Arena, prefix: Prefix) -> Level<'a> {
         let mut level = self.root_level();
         while prefix.len > level.end {
@@ -505,7 +505,7 @@ impl Trie {
         level
     }
 
-    /// Makes the entry lead to new nodes with equal content, except for the prefix, which starts at a bit of it.
+    /// Makes an entry refer to new nodes with equal content, except for the prefix, which starts at a bit of it.
     fn grow(
         &mut self,
         arena: &mut Arena,
@@ -534,7 +534,7 @@ impl Trie {
     }
 }
 
-/// Removes the nodes of a path, from the lowest on, whose entries are all equal, and returns them.
+/// Removes the nodes of a path whose entries are all equal, from the lowest on, and returns them.
 fn collapse<'a>(path: impl Iterator<Item = &'a (&'a AtomicU32, Level<'a>)>) -> Vec<Ref> {
     let mut nodes = Vec::new();
     for &(entry, level) in path {
@@ -552,7 +552,7 @@ fn fill(arena: &Arena, node: Ref, value: u32) {
     entries.for_each(|entry| entry.store(value, Relaxed));
 }
 
-/// Gives all that has one block another one: in these entries of a level, and in all nodes below.
+/// Replaces one block by another, in these entries of a level and in all nodes below.
 fn repaint(arena: &Arena, level: Level, entries: &[AtomicU32], from: u32, to: u32) {
     for entry in entries {
         let value = entry.load(Relaxed);
@@ -564,7 +564,7 @@ fn repaint(arena: &Arena, level: Level, entries: &[AtomicU32], from: u32, to: u3
     }
 }
 
-/// Returns the common value of all entries, if they are equal and not a node.
+/// Returns the common value of all entries, if they are equal and do not refer to a node.
 fn uniform(entries: &[AtomicU32]) -> Option<u32> {
     let first = entries[0].load(Relaxed);
     let same = |entry: &AtomicU32| entry.load(Relaxed) == first;

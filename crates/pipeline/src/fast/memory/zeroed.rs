@@ -9,13 +9,13 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
-/// The processor's large page, in bytes: one entry of its address cache covers this much.
+/// The size of the processor's large pages, in bytes: a TLB entry covers this much.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// The alignment of arrays and blocks, in bytes.
 pub(crate) const CACHE_LINE_BYTES: usize = 64;
 
-/// Has the processor fetch the cache line at an address, which need not be one.
+/// Prefetches the cache line at an address, which need not be valid.
 #[inline]
 pub(crate) fn prefetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -28,14 +28,14 @@ pub(crate) fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-/// Memory that is all zeros at first, and freed on drop.
+/// Memory that is zeroed at first, and freed on drop.
 #[derive(Debug)]
 pub(crate) struct Zeroed {
     pointer: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: it owns its memory as a `Vec` does, and gives out no reference to it.
+// SAFETY: it owns its memory like a `Vec`, and returns no mutable references to it.
 unsafe impl Send for Zeroed {}
 // SAFETY: as above.
 unsafe impl Sync for Zeroed {}
@@ -44,8 +44,7 @@ impl Zeroed {
     /// Allocates zeroed memory of at least one byte.
     ///
     /// # Panics
-    /// If `bytes` is 0 or more than half of the address space. Ends the process, as a `Vec` would, if there is no memory
-    /// left.
+    /// If `bytes` is 0 or more than half of the address space. Aborts, like a `Vec`, if there is not enough memory.
     pub fn new(bytes: usize) -> Self {
         assert_ne!(bytes, 0, "an array has a size");
         let huge = bytes >= HUGE_PAGE_BYTES;
@@ -60,20 +59,20 @@ impl Zeroed {
             handle_alloc_error(layout)
         };
         if huge {
-            // Advice, which a kernel without huge pages refuses: it then uses small ones. SAFETY: the whole pages of our own
-            // memory; their content stays.
+            // This is advice, which a kernel without huge pages refuses; it then uses small ones. SAFETY: these are the whole
+            // pages of our own memory; their content stays.
             let _ = unsafe {
                 let whole_pages = bytes & !(HUGE_PAGE_BYTES - 1);
                 madvise(pointer.as_ptr().cast(), whole_pages, Advice::LinuxHugepage)
             };
         }
-        // Pages are touched here for the first time, and are then huge ones.
-        // SAFETY: our own memory, `bytes` long.
+        // This is the first access to the pages, which are then huge ones.
+        // SAFETY: this is our own memory, `bytes` long.
         unsafe { pointer.write_bytes(0, bytes) };
         Self { pointer, layout }
     }
 
-    /// Returns its start: at a cache line.
+    /// Returns its start, which is aligned to a cache line.
     pub fn pointer(&self) -> *mut u8 {
         self.pointer.as_ptr()
     }
@@ -81,12 +80,12 @@ impl Zeroed {
     /// Returns all of it as 32-bit numbers, which others may read concurrently.
     pub fn atomics(&self) -> &[AtomicU32] {
         let len = self.bytes() / size_of::<AtomicU32>();
-        // SAFETY: our own memory, initialised with zeros and aligned to a cache line, which is not freed while `self` is
-        // borrowed. There are no mutable references into it, as none is ever returned.
+        // SAFETY: this is our own memory, initialised with zeros and aligned to a cache line, and not freed while `self` is
+        // borrowed. There are no mutable references into it, since none is ever returned.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().cast(), len) }
     }
 
-    /// Its size.
+    /// Returns the size, in bytes.
     pub fn bytes(&self) -> usize {
         self.layout.size()
     }
@@ -113,7 +112,7 @@ mod tests {
             let zeroed = Zeroed::new(bytes);
             assert_eq!(zeroed.bytes(), bytes);
             assert!(zeroed.pointer().addr() % align == 0);
-            // SAFETY: `bytes` of initialised memory, which is not shared.
+            // SAFETY: these are `bytes` of initialised memory, which is not shared.
             let content = unsafe { std::slice::from_raw_parts(zeroed.pointer(), bytes) };
             assert!(content.iter().all(|&byte| byte == 0));
         }

@@ -15,7 +15,7 @@ fn block(arena: &mut Arena, words: &[u64]) -> Ref {
     let block = arena.allocate(units(words)).unwrap();
     let key = arena.pointer(block).cast::<u64>();
     for (index, &word) in words.iter().enumerate() {
-        // SAFETY: a block as large as the words, which is not shared yet.
+        // SAFETY: the block is as large as the words, and not shared yet.
         unsafe { key.add(index).write(word) };
     }
     block
@@ -25,7 +25,7 @@ fn units(words: &[u64]) -> usize {
     (words.len() * 8).div_ceil(64)
 }
 
-/// Keys of a few numbers, which differ in their last word.
+/// Keys with few different numbers, which differ in their last word.
 fn key(number: u64, words: usize) -> Vec<u64> {
     let mut key = vec![0x0123_4567; words];
     key[words - 1] = number;
@@ -54,7 +54,7 @@ fn bytes_equal_their_description() {
     let block = block(&mut arena, &words);
     assert!(table.insert(&arena, &words, block).is_none());
     let array = table.slots_ptr().cast::<u64>();
-    // SAFETY: a header of 8 words and 8 slots.
+    // SAFETY: an array of a header of 8 words and 8 slots.
     let words_of = unsafe { std::slice::from_raw_parts(array, 16) };
     assert_eq!(words_of[..3], [7, 7, 9]);
     let hash = hash(&words, 7, 9);
@@ -94,7 +94,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Applies a change to both, and returns the table's result.
+/// Applies a change to the table and its model, and returns the table's result.
 fn apply(
     table: &mut HashTable,
     model: &mut HashMap<u64, Ref>,
@@ -162,7 +162,7 @@ enum Garbage {
     Array(SlotArray),
 }
 
-/// Keys that are always present are always found, whatever happens to others and to the array; freed memory is
+/// Keys that are always present are always found, whatever happens to other keys and the array. Freed memory is
 /// overwritten, so that a late reader would notice.
 #[test]
 fn keys_that_stay_are_found_during_changes() {
@@ -190,7 +190,7 @@ fn keys_that_stay_are_found_during_changes() {
                     participant.begin();
                     let array = shown.load(Acquire);
                     for number in 0..STAYING {
-                        // SAFETY: shown since the last `begin`; freed data passes through the epochs.
+                        // SAFETY: published since the last `begin`; freed data passes through the epochs.
                         let found = unsafe { Slots::find(array, base, &[number]) };
                         assert_eq!(found, Some(stay[number as usize]));
                     }
@@ -199,7 +199,7 @@ fn keys_that_stay_are_found_during_changes() {
         }
         let mut retired = Retired::new(&epochs);
         for round in 0..ROUNDS {
-            // Up to 2,000 and down again, in other order, so that arrays grow, shrink and fill with deleted ones.
+            // Up to 2,000 and down again in another order, so that arrays grow, shrink and fill with deleted slots.
             let number = STAYING + round * 7919 % 2_000;
             if let Some(block) = table.remove(&arena, &[number]) {
                 retired.retire(Garbage::Block(block));
@@ -212,7 +212,7 @@ fn keys_that_stay_are_found_during_changes() {
             }
             retired.collect(|garbage| match garbage {
                 Garbage::Block(block) => {
-                    // SAFETY: out of every reader's sight.
+                    // SAFETY: no reader can see the block.
                     unsafe { arena.pointer(block).write_bytes(0xff, 64) };
                     arena.free(block, 1);
                 }

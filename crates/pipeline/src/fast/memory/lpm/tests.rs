@@ -170,7 +170,7 @@ fn a_freed_trie_leaves_no_memory() {
     assert_eq!(arena.used_bytes(), blocks.len() * 64);
 }
 
-/// 100,000 prefixes, as the house's figure has it.
+/// For 100,000 prefixes, like the figure in the module's documentation.
 #[test]
 fn the_writer_knows_prefixes_in_at_most_40_bytes() {
     let mut prefixes = Prefixes::new();
@@ -181,7 +181,7 @@ fn the_writer_knows_prefixes_in_at_most_40_bytes() {
     assert!(prefixes.known.allocation_size() <= 100_000 * 40);
 }
 
-/// Keys that share enough bits for prefixes to be nested.
+/// Keys that share enough bits for nested prefixes.
 fn key(bytes: usize) -> impl Strategy<Value = Vec<u8>> {
     vec(
         prop_oneof![4 => Just(0xa5), 1 => Just(0xa4), 1 => Just(0x25), 1 => any::<u8>()],
@@ -196,7 +196,7 @@ enum Change {
 }
 
 fn changes(bytes: usize) -> impl Strategy<Value = Vec<Change>> {
-    // Short prefixes write many entries, of which tests without optimisation grow slow; a few of them do.
+    // Short prefixes write many entries, which is slow without optimisation, so there are only a few of them.
     let len = prop_oneof![1 => 0..=32_u32, 9 => 12..=bytes as u32 * 8];
     let len = len.prop_map(move |len| len.min(bytes as u32 * 8));
     vec(
@@ -242,7 +242,7 @@ fn apply(
     Ok(())
 }
 
-/// Returns the first and the last address of each prefix, and the adjacent ones, where answers change.
+/// Returns the first and the last address of each prefix, and the adjacent ones, since results change there.
 fn borders(naive: &Naive, bytes: usize) -> Vec<Vec<u8>> {
     let of = |prefix: &Prefix| {
         let last = prefix.bits | u128::MAX.checked_shr(prefix.len).unwrap_or(0);
@@ -275,7 +275,7 @@ fn finds_what_the_naive_form_finds(
         }
     }
     prop_assert_eq!(trie.len(), naive.0.len());
-    // In any order: an empty trie has no nodes left.
+    // In any order: an empty trie has no nodes.
     for &prefix in naive.0.keys() {
         let removed = trie.remove(&arena, prefix).unwrap();
         removed
@@ -307,7 +307,7 @@ proptest! {
 }
 
 proptest! {
-    // Each costs a root of 64 MiB.
+    // Each case needs a root of 64 MiB.
     #![proptest_config(ProptestConfig::with_cases(4))]
 
     #[test]
@@ -321,7 +321,7 @@ enum Garbage {
     Node(Ref),
 }
 
-/// Creates a block for a prefix, which contains the prefix.
+/// Creates a block for a prefix that contains the prefix.
 fn block_of(arena: &mut Arena, prefix: Prefix) -> Ref {
     let block = arena.allocate(1).unwrap();
     let words = arena.pointer(block).cast::<u64>();
@@ -333,8 +333,8 @@ fn block_of(arena: &mut Arena, prefix: Prefix) -> Ref {
     block
 }
 
-/// While prefixes within others are added and removed, an address always has the block of one that covers it; freed
-/// blocks are overwritten, so that a reader that still used them would notice.
+/// While nested prefixes are added and removed, an address always has the block of a prefix that covers it. Freed blocks are
+/// overwritten, so that a reader that still used them would notice.
 #[test]
 fn addresses_always_have_a_route_during_changes() {
     const TURNS: u32 = 20_000;
@@ -397,7 +397,7 @@ fn addresses_always_have_a_route_during_changes() {
                     Garbage::Block(block) => (block, 1),
                     Garbage::Node(node) => (node, NODE_UNITS),
                 };
-                // SAFETY: out of every reader's sight. Nodes then lead to no block, blocks belong to no prefix.
+                // SAFETY: no reader can see them. Such nodes refer to no block, and such blocks belong to no prefix.
                 unsafe {
                     arena
                         .pointer(block)
