@@ -1,10 +1,10 @@
-//! All orders in which a reader and a writer can see each other's stores: no reader reads a block that the writer has
-//! freed.
+//! A model check of epochs: in every order in which a reader and a writer can see each other's stores, no reader reads a
+//! block that the writer has freed.
 //!
-//! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see,
-//! and fails if an access to a cell does not happen before or after every change of it. The epochs are private to the
-//! crate, so their file is compiled into this program, with loom's atomics. It has no test harness, as the file's own
-//! tests would be among its tests.
+//! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see. It
+//! fails if an access to a cell is not ordered before or after every change of it. The epochs are private to the crate, so
+//! their file is compiled into this program, with loom's atomics. There is no test harness, since it would also run the
+//! file's own tests.
 
 #[path = "../src/fast/memory"]
 #[allow(dead_code, unused_imports)]
@@ -24,7 +24,7 @@ use loom::thread;
 use memory::epoch::{Epochs, Participant, Retired};
 use std::sync::Arc;
 
-/// Two cells, and which of them readers find.
+/// Two cells, and the index of the one that readers find.
 struct Linked {
     link: AtomicUsize,
     cells: [UnsafeCell<u32>; 2],
@@ -53,7 +53,8 @@ impl Linked {
     }
 }
 
-/// The reader joins and runs this function while the writer removes the first cell and frees it as soon as possible.
+/// Models a reader that joins and runs this function, while the writer removes the first cell and frees it as soon as
+/// possible.
 fn model(reader: fn(&mut Participant, &Linked)) {
     loom::model(move || {
         let (linked, epochs) = (Linked::new(), Epochs::new());

@@ -1,4 +1,4 @@
-//! The memory of entries, and that searches allocate none: all allocations are counted.
+//! Tests of the memory of entries, and that searches allocate none, by counting all allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,15 +11,15 @@ use urtica_wire::{Action, Field, FlowMod, Instruction, List, Match, OxmField, Po
 /// Maximum memory of one entry with one field and one action.
 const ENTRY_BYTES_MAX: usize = 400;
 
-/// Maximum additional memory of its compiled form: a flow record with its key, and its part of a hash table that is at
+/// Maximum additional memory of its compiled form: a flow record with its key, and its share of a hash table that is at
 /// least a quarter full.
 const COMPILED_BYTES_MAX: usize = 128;
 
-/// Maximum additional memory of a compiled route: a flow record, its part of the trie's nodes, and the writer's data on
-/// its prefix.
+/// Maximum additional memory of a compiled route: a flow record, its share of the trie's nodes, and the writer's data on its
+/// prefix.
 const COMPILED_ROUTE_BYTES_MAX: usize = 192;
 
-/// Memory of one more field.
+/// Memory of an additional field.
 const FIELD_BYTES: usize = 48;
 
 thread_local! {
@@ -28,19 +28,19 @@ thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, with counts.
+/// The system's allocator, which counts.
 struct Counting;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: all is done by the system's allocator; the counters are plain numbers without destructors, which need no
+// SAFETY: the system's allocator does all the work; the counters are plain numbers without destructors, which need no
 // memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
         HELD.set(HELD.get() + layout.size() as isize);
-        // SAFETY: the caller's promises are those that the system's allocator requires.
+        // SAFETY: the caller fulfils the requirements of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -92,7 +92,7 @@ fn an_entry_needs_few_bytes() {
     assert!(bytes <= ENTRY_BYTES_MAX, "an entry takes {bytes} bytes");
 }
 
-/// IPv6 addresses do not fit into a key, so the search uses its longer way.
+/// IPv6 addresses do not fit into a key, so the search uses hashed keys.
 #[test]
 fn a_search_does_not_allocate() {
     let mut pipeline = Pipeline::new(PipelineConfig::default());
@@ -139,11 +139,11 @@ fn a_compiled_entry_needs_few_bytes() {
     let [bytes, heap_bytes] = compiled_entry_bytes(add_host, TemplateKind::CompoundHash);
     println!("{bytes} bytes an entry, beside {heap_bytes} of which the slots are some");
     assert!(bytes <= COMPILED_BYTES_MAX, "an entry takes {bytes} bytes");
-    // The heap has the entry without its compiled form, and its part of the slots.
+    // The heap contains the entry without its compiled form, and its share of the slots.
     assert!(heap_bytes <= ENTRY_BYTES_MAX + COMPILED_BYTES_MAX / 2);
 }
 
-/// Twenty prefixes for each that a node of the trie is needed for, of 21 to 24 bits, much as in the routing tables of the Internet.
+/// Twenty prefixes of 21 to 24 bits for each node of the trie, much as in the routing tables of the Internet.
 #[test]
 fn a_compiled_route_needs_few_bytes() {
     let add_route = |pipeline: &mut Pipeline, number: u32| {

@@ -1,4 +1,4 @@
-//! The names of machine code, as `perf` reads them.
+//! Tests the names of machine code in the file that `perf` reads.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Systems that allow no machine code, as with SELinux without `execmem` and systemd's `MemoryDenyWriteExecute`.
+//! Tests on systems that allow no machine code, as with SELinux without `execmem` and systemd's `MemoryDenyWriteExecute`.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use urtica_pipeline::{
 };
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 
-/// Marks the child process of this test that gives up machine code for good.
+/// Marks the child process, which gives up machine code permanently.
 const IS_CHILD: &str = "URTICA_TEST_MDWE";
 
-/// Has the system refuse the calling thread all memory that code could run in (seccomp(2)).
+/// Makes the system refuse the calling thread all executable memory (seccomp(2)).
 fn refuse_executable_memory() {
     let statement = |code: u32, k: u32| libc::sock_filter {
         code: code as u16,
@@ -28,7 +28,7 @@ fn refuse_executable_memory() {
     };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     let end = libc::BPF_RET | libc::BPF_K;
-    // The number is at the start of `seccomp_data`, the third argument's lower half at 32.
+    // The number is at the start of `seccomp_data`, the lower half of the third argument at 32.
     let mut filter = [
         statement(load, 0),
         jump(libc::BPF_JEQ, libc::SYS_mprotect as u32, 0, 3),
@@ -121,7 +121,7 @@ fn goes_on_without_code(is_shared: bool, refuse: fn()) {
         explanation.contains("tables are interpreted: the system refused memory"),
         "{explanation}"
     );
-    // The existing reader, and one created from the first compiled form.
+    // The existing reader, and a new one of the first compiled form.
     for reader in [&mut reader, &mut compiled.reader()] {
         assert_eq!(verdicts(reader), outputs([2, 1]));
     }
@@ -146,7 +146,7 @@ fn the_interpreter_continues_after_a_refusal() {
     }
 }
 
-/// Runs in its own process, since the change is permanent.
+/// This needs its own process, since the change is permanent.
 #[test]
 fn the_interpreter_continues_after_a_refusal_by_mdwe() {
     if std::env::var_os(IS_CHILD).is_some() {
@@ -174,14 +174,14 @@ fn the_interpreter_continues_after_a_refusal_by_mdwe() {
 fn set_mdwe() -> bool {
     let refuse = libc::c_ulong::from(libc::PR_MDWE_REFUSE_EXEC_GAIN);
     let zero: libc::c_ulong = 0;
-    // SAFETY: no pointers.
+    // SAFETY: the arguments are no pointers.
     unsafe { libc::prctl(libc::PR_SET_MDWE, refuse, zero, zero, zero) == 0 }
 }
 
-/// Returns `true` if the kernel has it.
+/// Returns `true` if the kernel supports it.
 fn knows_mdwe() -> bool {
     let zero: libc::c_ulong = 0;
-    // SAFETY: no pointers.
+    // SAFETY: the arguments are no pointers.
     unsafe { libc::prctl(libc::PR_GET_MDWE, zero, zero, zero, zero) >= 0 }
 }
 

@@ -1,9 +1,9 @@
-//! Entries with an action set and no next table, and with several outputs, are carried out compiled.
+//! Tests that entries with an action set and no next table, and entries with several outputs, are compiled.
 
 use crate::support::differential::{Comparison, ComparisonConfig};
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 
-/// A UDP packet over IPv4 to the last byte of its destination, which is also its TTL.
+/// A UDP packet over IPv4. `last` is the last byte of its destination, and its TTL.
 fn packet(last: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1, 8, 0];
     frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, last, 17, 0, 0]);

@@ -1,4 +1,4 @@
-//! Queues that entries choose for later tables, groups and action sets are carried out compiled.
+//! Tests that queues which entries choose for later tables, groups and action sets are compiled.
 
 use crate::carried_sets::change_and_send;
 use crate::support::changes;
@@ -18,7 +18,7 @@ fn packet(ttl: u8) -> Vec<u8> {
     frame
 }
 
-/// All types of groups, also one that changes packets and one with another group behind it.
+/// All types of groups, including one that changes packets and one that leads to another group.
 const GROUPS: [&str; 5] = [
     "group_id=1,type=all,bucket=actions=output:2,bucket=actions=in_port,bucket=actions=FLOOD",
     "group_id=2,type=all,bucket=actions=push_vlan:0x8100,output:1,bucket=actions=output:3,\
@@ -44,7 +44,7 @@ fn add(comparison: &mut Comparison, text: &str) {
     comparison.flow_mod(&flow_mod).expect(text);
 }
 
-/// Sends a packet from each of three ports; returns the number that was left to the plain form.
+/// Sends a packet from each of three ports; returns the number left to the plain form.
 #[track_caller]
 fn punted(comparison: &mut Comparison) -> u64 {
     let before = comparison.punted;
@@ -136,7 +136,7 @@ fn the_plain_form_continues_with_the_queue() {
     }
 }
 
-/// A packet whose TTL expires uses the plain form, from the table on in which it does.
+/// A packet with a TTL that is too low uses the plain form, from the table on that would decrement it.
 #[test]
 fn a_low_ttl_uses_the_plain_form_with_the_queue() {
     let mut comparison = comparison(&[
@@ -168,7 +168,7 @@ fn queues_are_passed_on_and_no_longer_under_traffic() {
     assert_eq!(punted(&mut comparison), 0);
 }
 
-/// Queues at any place among actions that are mostly compiled.
+/// Queues anywhere among actions that are mostly compiled.
 fn with_queues(choices: &mut Choices) -> Vec<Action<'static>> {
     let mut actions = changes::bucket_actions(choices);
     for _ in 0..choices.below(3) {
@@ -182,7 +182,7 @@ fn with_queues(choices: &mut Choices) -> Vec<Action<'static>> {
     actions
 }
 
-/// An entry of one of four tables, most of which go on.
+/// An entry of one of four tables, usually with a next table.
 fn any_entry(choices: &mut Choices) -> FlowMod<'static> {
     let table_id = choices.below(4) as u8;
     let fields = match choices.below(3) {

@@ -1,4 +1,4 @@
-//! Action sets that tables pass on are carried out compiled.
+//! Tests that action sets which tables pass on are compiled.
 
 use crate::support::changes;
 use crate::support::choices::Choices;
@@ -37,7 +37,7 @@ fn group(comparison: &mut Comparison, command: GroupModCommand, text: &str) {
     comparison.group_mod(&GroupMod::parse(command, text).expect(text));
 }
 
-/// Sends four packets; returns the number that was left to the plain form.
+/// Sends four packets; returns the number left to the plain form.
 fn punted(comparison: &mut Comparison) -> u64 {
     let frames = [(64, false), (64, true), (1, false), (2, true)];
     let frames = frames.map(|(ttl, is_tagged)| (PortNo(1), packet(ttl, is_tagged)));
@@ -47,7 +47,7 @@ fn punted(comparison: &mut Comparison) -> u64 {
     (comparison.punted - before) / comparison.subjects.len() as u64
 }
 
-/// Returns the number of four packets that was left to the plain form, with these entries.
+/// Returns how many of four packets are left to the plain form with these entries.
 #[track_caller]
 fn punted_by(entries: &[&str]) -> u64 {
     let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -102,7 +102,7 @@ fn sets_are_carried_merged_and_cleared() {
     ];
     for entry in second {
         for last in third {
-            // Misses, which the controller may want to see, are left to the plain form.
+            // Misses are left to the plain form, since the controller may want to see them.
             let misses = [entry, last].iter().any(|text| text.contains("in_port=2"))
                 || entry.contains("goto")
                     && last.contains("metadata")
@@ -201,7 +201,7 @@ fn sets_are_added_and_removed_under_traffic() {
     assert_eq!(punted(&mut comparison), 0);
 }
 
-/// An entry of any table with actions of any kind, most of which are compiled.
+/// An entry of any table, with actions of any kind, most of which are compiled.
 fn any_entry(choices: &mut Choices) -> FlowMod<'static> {
     let table_id = choices.below(4) as u8;
     let mut fields = match choices.below(4) {
@@ -248,7 +248,7 @@ fn any_entry(choices: &mut Choices) -> FlowMod<'static> {
     }
 }
 
-/// Draws changes of entries and groups, and packets between them.
+/// Makes random changes to entries and groups, with packets between them.
 pub fn change_and_send(
     comparison: &mut Comparison,
     choices: &mut Choices,
@@ -256,7 +256,7 @@ pub fn change_and_send(
 ) {
     for _ in 0..60 {
         for _ in 0..1 + choices.below(6) {
-            // A refused flow mod changes nothing, in all pipelines.
+            // A refused flow mod changes nothing in any pipeline.
             let _ = comparison.flow_mod(&any_entry(choices));
         }
         if choices.is_in(20) {
@@ -288,7 +288,7 @@ fn any_carried_sets_agree_with_the_plain_form() {
     );
 }
 
-/// Number of versions, each of which sends packets by another port and marks them by its number.
+/// Number of versions, each of which sends packets to another port and marks them with its number.
 const VERSIONS: u64 = 300;
 
 fn version(number: u64) -> FlowMod<'static> {

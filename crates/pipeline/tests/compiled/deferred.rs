@@ -1,4 +1,4 @@
-//! Changes that the compiled form follows only on request.
+//! Tests of changes that the compiled form follows only on request.
 
 use std::sync::RwLock;
 use std::sync::atomic::AtomicBool;
@@ -42,7 +42,7 @@ fn compiled_pipeline() -> (Pipeline, Reader) {
     (pipeline, reader)
 }
 
-/// Returns the verdict on a frame in the compiled form.
+/// Returns the compiled form's verdict on a frame.
 fn verdict(reader: &mut Reader) -> Verdict {
     let mut burst = Burst::new();
     assert!(burst.push(PortNo(1), &[0; 60]));
@@ -50,7 +50,7 @@ fn verdict(reader: &mut Reader) -> Verdict {
     burst.iter().next().expect("there is one").verdict()
 }
 
-/// And in the plain one.
+/// Returns the ports to which the plain form sends it.
 fn plainly(pipeline: &Pipeline) -> Vec<PortNo> {
     let mut sent = Sent::default();
     let packet = Packet::new(PortNo(1), &[0; 60]);
@@ -83,7 +83,7 @@ fn counts_of_both_forms_are_kept_during_a_change() {
     pipeline.follow();
     for _ in 0..100 {
         verdict(&mut reader);
-        // An equal entry continues the counts, and another one replaces it.
+        // An equal entry continues the counts; then another one replaces it.
         change(&mut pipeline, FlowModCommand::Add, add);
         verdict(&mut reader);
         plainly(&pipeline);
@@ -119,7 +119,7 @@ fn a_change_also_follows_earlier_ones() {
     assert_eq!(plainly(&pipeline), [PortNo(3)]);
 }
 
-/// One thread changes tables, one processes packets in the compiled form, one in the plain form.
+/// One thread changes tables, one processes packets in the compiled form, and one in the plain form.
 #[test]
 fn readers_continue_while_changes_are_followed() {
     const CHANGES: u64 = 300;

@@ -1,4 +1,4 @@
-//! Entries with groups are carried out compiled, and groups change under traffic.
+//! Tests that entries with groups are compiled, and that groups can change under traffic.
 
 use crate::support::differential::{BACKENDS, Comparison, ComparisonConfig};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn group(comparison: &mut Comparison, command: GroupModCommand, text: &str) {
     comparison.group_mod(&group_mod);
 }
 
-/// A frame of one flow: over IPv4, IPv6 and ARP in turn, tagged or not, of several transports.
+/// A frame of one flow: alternately IPv4, IPv6 and ARP, tagged or not, with several transports.
 fn frame(flow: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, flow];
     if flow % 4 == 3 {
@@ -79,7 +79,7 @@ const FAILOVER: &str = "group_id=2,type=ff,\
 
 const INDIRECT: &str = "group_id=3,type=indirect,bucket=actions=set_field:5->vlan_pcp,group:1";
 
-/// Groups that send packets out several times.
+/// Groups that send a packet several times.
 const COPYING: [&str; 5] = [
     "group_id=1,type=all,bucket=actions=output:2,bucket=actions=output:1,bucket=actions=output:3,bucket=actions=output:in_port",
     "group_id=1,type=all,bucket=actions=dec_ttl,push_vlan:0x8100,output:2,bucket=actions=output:3,\
@@ -165,7 +165,7 @@ fn groups_are_compiled_and_change_under_traffic() {
     send(&mut comparison);
 }
 
-/// The bound of buckets per packet holds for all groups that it meets in several tables, in both forms.
+/// The maximum number of buckets per packet applies to all groups in several tables together, in both forms.
 #[test]
 fn buckets_of_a_packet_are_bounded_over_all_tables() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -209,7 +209,7 @@ fn a_group_that_needs_more_than_a_packet_has_uses_the_plain_form() {
     assert_eq!(comparison.punted / comparison.subjects.len() as u64, 2);
 }
 
-/// Number of versions of the group, each of which sends packets by another port and marks them by its number.
+/// Number of versions of the group, each of which sends packets to another port and marks them with its number.
 const VERSIONS: u64 = 300;
 
 fn version(command: GroupModCommand, number: u64) -> GroupMod<'static> {
@@ -220,7 +220,7 @@ fn version(command: GroupModCommand, number: u64) -> GroupMod<'static> {
     GroupMod::parse(command, &text).expect("a group")
 }
 
-/// Sends packets through the group until it is stopped. Returns their number.
+/// Sends packets through the group until stopped. Returns their number.
 fn read(compiled: &Arc<Compiled>, stop: &AtomicBool) -> u64 {
     let mut reader = compiled.reader();
     let mut burst = Burst::new();

@@ -1,4 +1,4 @@
-//! Differential tests of the compiled form with the plain one: equal packets give equal outcomes and counters.
+//! Differential tests of the compiled form against the plain form: equal packets have equal outcomes and counters.
 
 mod action_sets;
 mod carried_queues;

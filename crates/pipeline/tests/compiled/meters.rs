@@ -1,4 +1,4 @@
-//! Entries with meters are carried out compiled, and meters change under traffic.
+//! Tests that entries with meters are compiled, and that meters can change under traffic.
 
 use crate::support::differential::{BACKENDS, Comparison, ComparisonConfig};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn meter(comparison: &mut Comparison, command: MeterModCommand, text: &str) {
     comparison.meter_mod(&meter_mod);
 }
 
-/// A UDP packet of the class AF11 over IPv4, with a checksum.
+/// A UDP packet over IPv4 with DSCP AF11 and a checksum.
 fn ipv4() -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1, 8, 0];
     frame.extend([0x45, 10 << 2 | 1, 0, 40, 0, 0, 0, 0, 64, 17, 0x66, 0x97]);
@@ -28,7 +28,7 @@ fn ipv4() -> Vec<u8> {
     frame
 }
 
-/// A UDP packet of the class AF21 over IPv6.
+/// A UDP packet over IPv6 with DSCP AF21.
 fn ipv6() -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1, 0x86, 0xdd];
     frame.extend([0x64, 0x8f, 0xab, 0xcd, 0, 8, 17, 64]);
@@ -59,7 +59,7 @@ fn send(comparison: &mut Comparison) {
     comparison.compare_counters();
 }
 
-/// The meter sees the frames of a burst in their order, whichever form processes them.
+/// The meter sees the frames of a burst in order, whichever form processes them.
 #[test]
 fn frames_of_both_forms_pass_a_meter_in_order() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -137,7 +137,7 @@ fn meters_are_compiled_and_change_under_traffic() {
     send(&mut comparison);
 }
 
-/// Number of versions of the meter. Each passes one packet, and marks the others by its number.
+/// Number of versions of the meter. Each passes one packet, and marks the others with its number.
 const VERSIONS: u64 = 300;
 
 fn version(command: MeterModCommand, number: u64) -> MeterMod<'static> {
@@ -148,12 +148,12 @@ fn version(command: MeterModCommand, number: u64) -> MeterMod<'static> {
     MeterMod::parse(command, &text).expect("a meter")
 }
 
-/// The DSCP of a packet that such a version has remarked: AF11 becomes AF12 or AF13.
+/// Returns the DSCP of a packet that this version has remarked: AF11 becomes AF12 or AF13.
 fn dscp(version: u64) -> u8 {
     10 + 2 * (version % 2 + 1) as u8
 }
 
-/// Sends packets through the meter until it is stopped. Returns their number, and the number that was not remarked.
+/// Sends packets through the meter until stopped. Returns their number, and the number of those not remarked.
 fn read(compiled: &Arc<Compiled>, stop: &AtomicBool, versions: [&AtomicU64; 2]) -> [u64; 2] {
     let [started, finished] = versions;
     let mut reader = compiled.reader();

@@ -1,4 +1,4 @@
-//! Fragments, IPv6 extension headers and long frames are processed compiled.
+//! Tests that fragments, IPv6 extension headers and long frames are processed in the compiled form.
 
 use crate::support::differential::{Comparison, ComparisonConfig};
 use urtica_wire::{FlowMod, FlowModCommand, GroupMod, GroupModCommand, PortNo};
@@ -31,7 +31,7 @@ fn comparison() -> Comparison {
     comparison
 }
 
-/// Sends frames; returns the number that was left to the plain form.
+/// Sends frames; returns the number left to the plain form.
 #[track_caller]
 fn punted(comparison: &mut Comparison, frames: impl IntoIterator<Item = Vec<u8>>) -> u64 {
     let before = comparison.punted;
@@ -70,7 +70,7 @@ fn fragments_of_ipv4_have_ports_only_if_they_have_their_header() {
     assert_eq!(punted(&mut comparison, frames), 0);
 }
 
-/// A packet over IPv6 with these extension headers before this protocol; fragment headers have this word of offset and flags.
+/// Creates an IPv6 packet with these extension headers before this protocol. Fragment headers have this word of offset and flags.
 fn ipv6_chain(kinds: &[u8], proto: u8, fragment: u16) -> Vec<u8> {
     let mut headers = Vec::new();
     for (at, &kind) in kinds.iter().enumerate() {
@@ -78,7 +78,7 @@ fn ipv6_chain(kinds: &[u8], proto: u8, fragment: u16) -> Vec<u8> {
         let [high, low] = fragment.to_be_bytes();
         match kind {
             44 => headers.extend([next, 0, high, low, 0, 0, 0, 1]),
-            // An authentication header counts in units of 4 bytes, less 2.
+            // An authentication header's length is in units of 4 bytes, less 2.
             51 => headers.extend([next, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2]),
             _ => headers.extend([next, 0, 1, 4, 0, 0, 0, 0]),
         }

@@ -1,4 +1,4 @@
-//! Tables that change while a thread searches for a better form.
+//! Tests of tables that change while a thread searches for a better form.
 
 use crate::rule_sets::{add, explained, pipeline};
 use crate::support::choices::Choices;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use urtica_pipeline::{BURST, CompileConfig};
 use urtica_wire::{FlowMod, FlowModCommand};
 
-/// Interval of a switch's time-outs.
+/// Interval of a switch's timeouts.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Time without changes after which a search starts.
 const QUIET: Duration = Duration::from_millis(600);
 
-/// A thread has found something long before, on whatever machine.
+/// A time in which a thread finishes its search on any machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 const RULE_SETS: [(&[Shape], usize); 3] = [(ACCESS_LIST, 200), (FIREWALL, 100), (CHAIN, 120)];
@@ -42,13 +42,13 @@ fn add_all(comparison: &mut Comparison, entries: &[FlowMod]) {
     }
 }
 
-/// Makes all pipelines start a search, which does not see later changes.
+/// Makes all pipelines start a search, which does not include later changes.
 fn start_search(comparison: &mut Comparison) {
     comparison.wait(TICK);
     comparison.wait(QUIET);
 }
 
-/// Returns the explanation for entries that are compiled together.
+/// Returns the explanation for entries that were compiled together.
 fn compiled_together(entries: &[FlowMod]) -> String {
     let mut pipeline = pipeline();
     add(&mut pipeline, entries);
@@ -57,8 +57,7 @@ fn compiled_together(entries: &[FlowMod]) -> String {
     explained(&pipeline)
 }
 
-/// Lets time pass until a condition holds for each compiled pipeline, and compares the outcomes of packets at each
-/// step.
+/// Lets time pass until a condition holds for each compiled pipeline, and compares the outcomes of packets at each step.
 #[track_caller]
 fn wait_until(comparison: &mut Comparison, choices: &mut Choices, is_so: impl Fn(&str) -> bool) {
     let begin = Instant::now();
@@ -94,8 +93,8 @@ fn a_table_reaches_the_form_of_its_entries_compiled_together() {
     }
 }
 
-/// Some entries are removed, others added, and the actions of others change: each packet has its outcome in the plain
-/// form, in the old form and in the one that was found for the earlier entries.
+/// Some entries are removed, some added, and the actions of others change. Each packet has the plain form's outcome, in the
+/// old form and in the form that was found for the earlier entries.
 #[test]
 fn changes_during_a_search_are_in_the_found_form() {
     for (seed, (shapes, rules)) in RULE_SETS.into_iter().enumerate() {
@@ -135,7 +134,7 @@ fn changes_during_a_search_are_in_the_found_form() {
     }
 }
 
-/// Most entries are removed during a search, and the table is searched once more.
+/// Most entries are removed during a search, and the table is searched again.
 #[test]
 fn a_form_found_for_other_entries_is_discarded() {
     let mut comparison = comparison();
@@ -151,7 +150,7 @@ fn a_form_found_for_other_entries_is_discarded() {
     wait_until(&mut comparison, &mut choices, |told| told == expected);
 }
 
-/// A table that always changes is searched as well as it can be, and as is best for it when changes have ended.
+/// A table that changes constantly is searched as well as possible, and in the best way when changes have ended.
 #[test]
 fn a_table_that_changes_faster_than_it_is_inspected_is_always_correct() {
     let mut comparison = comparison();

@@ -1,4 +1,4 @@
-//! Random pipelines and packets.
+//! Differential tests with random pipelines and packets.
 
 use crate::support::choices::Choices;
 use crate::support::differential::{Comparison, ComparisonConfig};
@@ -14,7 +14,7 @@ use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
-    /// Generated from bytes, so that failures can be shrunk.
+    /// The pipelines are generated from bytes, so that failures can be shrunk.
     #[test]
     fn the_compiled_form_equals_the_plain_one(bytes in vec(any::<u8>(), 0..8000)) {
         Trial::new(Choices::from_bytes(&bytes)).run(usize::MAX);
@@ -67,7 +67,7 @@ fn the_compiled_form_equals_the_plain_one_with_sub_tables() {
     }
 }
 
-/// Each address has many services, and each of these its own sources.
+/// Each address has many services, each with its own sources.
 #[test]
 fn the_compiled_form_equals_the_plain_one_after_two_cuts() {
     use TemplateKind::Decomposition;
@@ -84,7 +84,7 @@ fn the_compiled_form_equals_the_plain_one_after_two_cuts() {
     assert!(looked_up.keys().any(is_cut_again), "{looked_up:?}");
 }
 
-/// Entries for addresses and ports of packets. Those of each service have separate masks.
+/// Entries for addresses and ports of packets. Those of each service have their own masks.
 fn cut_twice() -> impl Iterator<Item = String> {
     let services = (0..5).flat_map(|host| (0..frames::PORTS.len()).map(move |port| (host, port)));
     services.flat_map(|(host, port)| {
@@ -123,7 +123,7 @@ fn forms_are_equal_with_any_number_of_masks() {
     assert!(looked_up.iter().any(is_sub_table), "{looked_up:?}");
 }
 
-/// Packets of any bytes; fuzzing continues with these tables.
+/// Packets consist of arbitrary bytes; fuzzing uses these tables, too.
 #[test]
 fn forms_are_equal_with_hostile_packets() {
     for seed in 0..8 {
@@ -139,7 +139,7 @@ fn forms_are_equal_with_hostile_packets() {
     }
 }
 
-/// A frame in which a few bytes are others, or the end is missing.
+/// A frame in which a few bytes were changed, or which was truncated.
 fn mangled(choices: &mut Choices) -> Vec<u8> {
     let mut frame = frames::frame(choices);
     for _ in 0..choices.below(4) {

@@ -1,4 +1,4 @@
-//! Realistic rule sets are compiled, whatever fields they match, in any order of addition.
+//! Tests that realistic rule sets are compiled, whatever fields they match, in any order of addition.
 
 use crate::support::choices::Choices;
 use crate::support::differential::{Comparison, ComparisonConfig};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use urtica_pipeline::{BURST, CompileConfig, Pipeline, PipelineConfig, TemplateKind};
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 
-/// Interval of a switch's time-outs.
+/// Interval of a switch's timeouts.
 const TICK: Duration = Duration::from_millis(100);
 
 pub fn pipeline() -> Pipeline {
@@ -35,7 +35,7 @@ pub fn explained(pipeline: &Pipeline) -> String {
     explanation.to_string()
 }
 
-/// Lets time pass until it has been quiet for some.
+/// Lets time pass until the pipeline has been quiet for some time.
 fn rest(pipeline: &mut Pipeline, from: Duration) {
     for tick in 0..10 {
         pipeline.expire(from + TICK * tick, &mut Vec::new());
@@ -95,7 +95,7 @@ fn a_table_is_inspected_again_only_after_the_last_change() {
     assert_eq!(explained(&pipeline), settled);
 }
 
-/// Packets find the entries that the plain form finds, while the set is loaded, in every form that it has then, and
+/// Packets find the plain form's entries while the set is loaded, in every form that it has meanwhile, and while it is
 /// removed.
 #[test]
 fn packets_find_the_entries_of_rule_sets() {

@@ -1,4 +1,4 @@
-//! Which template a table gets, and that packets find their entries while it changes from one to the other.
+//! Tests of the choice of templates, and that packets find their entries while a table changes its template.
 
 use crate::support::differential::{Comparison, ComparisonConfig};
 use std::collections::BTreeSet;
@@ -16,8 +16,7 @@ fn add(comparison: &mut Comparison, text: &str) {
     change(comparison, FlowModCommand::Add, text);
 }
 
-/// Returns the template by which all compiled pipelines search table 0, after packets for all hosts and networks were
-/// compared.
+/// Returns the template of table 0 in all compiled pipelines, after comparing packets for all hosts and networks.
 #[track_caller]
 fn template(comparison: &mut Comparison) -> TemplateKind {
     let frames: Vec<_> = (0..64).map(|host| (PortNo(1), frame(host))).collect();
@@ -32,7 +31,7 @@ fn template(comparison: &mut Comparison) -> TemplateKind {
     first
 }
 
-/// A TCP packet to a host of this number.
+/// A TCP packet to the host with this number.
 fn frame(host: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, host, 2, 0, 0, 0, 1, 1, 8, 0];
     frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1]);
@@ -119,7 +118,7 @@ fn tables_switch_to_the_plain_form_and_back() {
     assert_eq!(template(&mut comparison), TemplateKind::CompoundHash);
 }
 
-/// The entry that appears after a deleted one is itself after the entry that matches everything.
+/// The entry that replaces a deleted one is itself after the entry that matches everything.
 #[test]
 fn entries_after_the_one_that_matches_everything_stay_hidden() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -134,7 +133,7 @@ fn entries_after_the_one_that_matches_everything_stay_hidden() {
     assert_eq!(template(&mut comparison), TemplateKind::CompoundHash);
 }
 
-/// The predecessor did not count what the entry requests, or vice versa.
+/// The predecessor did not count everything that the entry counts, or vice versa.
 #[test]
 fn an_entry_continues_only_counts_of_its_predecessor() {
     for flags in ["", "no_packet_counts", "no_byte_counts"] {
@@ -153,9 +152,8 @@ fn an_entry_continues_only_counts_of_its_predecessor() {
     }
 }
 
-/// An idle timeout starts at the last packet, also if a modify follows it, and whether that resets the counters or not:
-/// a modify changes the instructions, and nothing else (1.3.5 section 6.4). The comparison checks which entries expire,
-/// and when.
+/// An idle timeout starts at the last packet, even if a modify follows it, and whether or not that resets the counters: a
+/// modify changes only the instructions (1.3.5 section 6.4). The comparison checks which entries expire, and when.
 #[test]
 fn an_idle_timeout_starts_at_the_last_packet_before_a_modify() {
     let nothing: fn(&mut Comparison) = |_| {};
@@ -219,7 +217,7 @@ fn settle(comparison: &mut Comparison) {
     (0..10).for_each(|_| comparison.wait(Duration::from_millis(100)));
 }
 
-/// How packets to some networks of each port are searched for in table 0, once all were compared.
+/// Returns how packets to some networks of each port are searched for in table 0, after comparing all packets.
 #[track_caller]
 fn sub_tables(comparison: &mut Comparison) -> BTreeSet<Vec<TemplateKind>> {
     let mut frames = Vec::new();
@@ -255,7 +253,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
         vec![Decomposition, LongestPrefixMatch],
     ]);
     assert_eq!(sub_tables(&mut comparison), expected);
-    // One for all ports belongs to every sub-table, and to the rest.
+    // An entry for all ports belongs to every sub-table, and to the rest.
     add(
         &mut comparison,
         "priority=17,ip,nw_dst=10.0.0.0/17,actions=drop",
@@ -266,7 +264,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
         vec![Decomposition, LongestPrefixMatch],
     ]);
     assert_eq!(sub_tables(&mut comparison), expected);
-    // A port's entry of another sort, with a separate priority, changes only that port's sub-table.
+    // A port's entry of another kind, with a separate priority, changes only that port's sub-table.
     add(
         &mut comparison,
         "priority=99,in_port=2,tcp,tp_dst=9,actions=drop",
@@ -279,7 +277,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
         FlowModCommand::DeleteStrict,
         "priority=99,in_port=2,tcp,tp_dst=9",
     );
-    // A new port has a sub-table at once, and none once it has no entries.
+    // A new port has a sub-table immediately, and none when it has no entries.
     add(&mut comparison, "priority=50,in_port=4,arp,actions=drop");
     assert!(sub_tables(&mut comparison).len() >= 2);
     change(&mut comparison, FlowModCommand::Delete, "in_port=4");
@@ -296,7 +294,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
     );
 }
 
-/// More sets of bits than a tuple space can have, but few for each address.
+/// More sets of bits than a tuple space search supports, but few for each address.
 #[test]
 fn tables_with_too_many_masks_are_cut() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -328,13 +326,13 @@ fn tables_with_too_many_masks_are_cut() {
     );
 }
 
-/// A table that keeps none of its sub-tables is searched as a whole, until it has changed for some time.
+/// A table that keeps none of its sub-tables is searched as a whole until it has changed for some time.
 #[test]
 fn cuts_that_no_longer_fit_are_undone() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_port_routes(&mut comparison);
     settle(&mut comparison);
-    // Each belongs to every sub-table; this number deserves more sub-tables than there are slots.
+    // Each belongs to every sub-table. This number would justify more sub-tables than there are slots.
     let add_for_all = |comparison: &mut Comparison, number: usize| {
         let len = 8 + number % 24;
         add(
@@ -361,7 +359,7 @@ fn cuts_that_no_longer_fit_are_undone() {
     sub_tables(&mut comparison);
 }
 
-/// A byte would count 256 of them as 0.
+/// A counter of one byte would count 256 decrements as 0.
 #[test]
 fn many_decrements_invalidate_any_ttl() {
     for decrements in [63, 64, 65, 255, 256, 257, 300] {
@@ -381,7 +379,7 @@ fn many_decrements_invalidate_any_ttl() {
     }
 }
 
-/// Whatever the table is searched by, and with entries behind it or without.
+/// For every template, and with or without entries after it.
 #[test]
 fn the_entry_that_matches_everything_is_added_changed_and_removed() {
     use FlowModCommand::{Add, DeleteStrict, ModifyStrict};

@@ -1,5 +1,5 @@
-//! One thread changes tables while two process packets: each packet sees the tables either as before a change or as
-//! after it, and no packet is lost or counted twice.
+//! One thread changes tables while two process packets: each packet sees the tables either as before or as after a change,
+//! and no packet is lost or counted twice.
 
 use crate::support::differential::BACKENDS;
 use std::collections::BTreeSet;
@@ -28,20 +28,20 @@ const EXTRA: u64 = 7;
 enum Kind {
     EthDst,
     Ipv4Dst,
-    /// The Ethernet destination, and some of the bits of the source, which are 0: others for each destination.
+    /// The Ethernet destination, and some of the bits of the source, which are 0. These bits differ for each destination.
     Both,
 }
 
-/// The changes other than those of the entry under test, which determine the table's templates.
+/// The other changes, besides those of the entry under test, which determine the table's templates.
 #[derive(Clone, Copy)]
 struct Scene {
     field: Kind,
-    /// Number of entries that are added and removed; from some thousands on packets pause for them.
+    /// Number of entries that are added and removed; with some thousands or more, packets pause for them.
     extras: u64,
 }
 
 impl Scene {
-    /// Returns the match of one host or network; those of numbers from 3 on match no packet.
+    /// Returns the match of a host or network. No packet matches those with numbers from 3 on.
     fn to(self, number: u64) -> Match<'static> {
         match self.field {
             Kind::EthDst => Match::from(vec![Field::exact(OxmField::EthDst, number.into())]),
@@ -68,7 +68,7 @@ impl Scene {
         }
     }
 
-    /// A match on other fields, for no packet that is sent.
+    /// A match on other fields, which no packet matches.
     fn odd(self) -> (u16, Match<'static>) {
         let fields = match self.field {
             Kind::EthDst | Kind::Both => {
@@ -91,26 +91,26 @@ impl Scene {
     }
 }
 
-/// The thread that changes.
+/// The thread that makes changes.
 struct Writer {
     scene: Scene,
     pipeline: Pipeline,
-    /// How the table was searched.
+    /// The templates that the table has had.
     templates: BTreeSet<TemplateKind>,
     removed: Vec<RemovedEntry>,
-    /// The version whose change has started, and the one whose change is complete.
+    /// The version whose change has started, and the version whose change is complete.
     started: Arc<AtomicU64>,
     finished: Arc<AtomicU64>,
 }
 
-/// The counts of a thread.
+/// The counts of a reading thread.
 #[derive(Default)]
 struct Seen {
     steady: u64,
     changing: u64,
 }
 
-/// The packet's source shows the version of the entry that it found.
+/// The packet's source identifies the version of the entry that it found.
 fn version(version: u64) -> Vec<Action<'static>> {
     let tag = Action::SetField(Field::exact(OxmField::EthSrc, version.into()));
     vec![tag, Action::output(PortNo(1))]
@@ -142,14 +142,14 @@ impl Writer {
         (100, self.scene.to(2))
     }
 
-    /// Adds the entry that never changes, and the one for packets that match no other.
+    /// Adds the entry that never changes, and the entry for packets that match no other.
     fn prepare(&mut self) {
         self.make(FlowModCommand::Add, (100, self.scene.to(1)), 0);
         self.make(FlowModCommand::Add, (0, Match::any()), 0);
         self.make(FlowModCommand::Add, self.entry_under_test(), 0);
     }
 
-    /// Changes one version to the next by one change, and makes others that packets must not see.
+    /// Replaces each version by the next in one change, and makes other changes that packets must not notice.
     fn run(&mut self) {
         use FlowModCommand::*;
         let mut next = 1;
@@ -211,7 +211,7 @@ impl Writer {
         }
     }
 
-    /// Returns the packets counted by all entries, present or removed.
+    /// Returns the number of packets counted by all entries, existing or removed.
     fn counted(&self, is_wanted: impl Fn(&Match) -> bool) -> u64 {
         let entries = self.pipeline.tables()[0].entries();
         let gone = self.removed.iter().map(|removed| &removed.entry);
@@ -222,7 +222,7 @@ impl Writer {
     }
 }
 
-/// Sends packets until it is stopped.
+/// Sends packets until stopped.
 fn read(
     compiled: &Arc<Compiled>,
     scene: Scene,
@@ -255,7 +255,7 @@ fn read(
                 ),
             }
         }
-        // The one that changes needs a processor, too.
+        // The changing thread needs a processor, too.
         std::thread::yield_now();
         seen.steady += 16;
         seen.changing += 16;
@@ -303,7 +303,7 @@ fn play(backend: Backend, scene: Scene) {
     });
     let is_cut = writer.templates.contains(&TemplateKind::Decomposition);
     assert_eq!(is_cut, matches!(scene.field, Kind::Both));
-    // A change collects the memory that the readers no longer use.
+    // A change frees the memory that the readers no longer use.
     writer.make(FlowModCommand::Add, (0, Match::any()), 0);
     let steady = writer.scene.to(1);
     let all: u64 = seen.iter().map(|seen| seen.steady).sum();

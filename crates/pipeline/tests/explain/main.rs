@@ -1,7 +1,7 @@
-//! Pipelines and the compiler's results: entries, templates and code, in reviewed files.
+//! Compares the compiler's results, templates and code, with reviewed files.
 //!
-//! Each file has entries in the syntax of `ovs-ofctl`, a line `----`, and the result. With `BLESS=1` in the environment
-//! the second half is written instead of compared.
+//! Each file has entries in `ovs-ofctl`'s syntax, a line `----`, and the result. With `BLESS=1` in the environment, the test
+//! writes the second half instead of comparing it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -70,7 +70,7 @@ fn assert_blessed(name: &str) {
     );
 }
 
-/// Compares the short descriptions with the long one.
+/// Compares the brief descriptions with the long one.
 #[track_caller]
 fn assert_brief(pipeline: &Pipeline, explanation: &Explanation) {
     for table in &explanation.tables {
@@ -267,7 +267,7 @@ fn the_reason_against_a_longest_prefix_match_is_explained() {
     );
 }
 
-/// Returns why the compiled form leaves a packet of these bytes to the plain one, and in which table.
+/// Returns why the compiled form leaves a packet with these bytes to the plain form, and in which table.
 fn plain_from(entries: &str, frame: &[u8]) -> Option<(u8, bool, String)> {
     let mut pipeline = pipeline(entries);
     let compiled = pipeline.compile(CompileConfig::default()).expect("memory");

@@ -79,7 +79,7 @@ fn modify_does_not_extend_timeouts() {
     assert_gone(&mut bed, FlowRemovedReason::HardTimeout);
 }
 
-/// So that packets pass between the steps.
+/// Expiry has steps so that packets can be processed between them.
 #[test]
 fn many_entries_expire_in_steps_that_report_more_due() {
     let mut bed = Bed::new();

@@ -11,7 +11,7 @@ use urtica_wire::{
     PortState,
 };
 
-/// A pipeline that hands all packets to group 1.
+/// A pipeline that sends all packets to group 1.
 #[track_caller]
 fn bed_of(group: &str) -> Bed {
     let mut bed = Bed::new();
@@ -128,7 +128,7 @@ fn a_watched_group_is_live_with_one_of_its_buckets() {
     assert_eq!(ports(&bed), [4]);
 }
 
-/// Returns the number of packets of a thousand flows that left by each port.
+/// Returns how many packets of a thousand flows left by each port.
 fn spread(bed: &Bed, flow: impl Fn(u16) -> Tcp) -> BTreeMap<u32, usize> {
     let mut counts = BTreeMap::new();
     for number in 0..1000 {
@@ -402,7 +402,7 @@ fn the_number_of_groups_is_limited() {
     assert_eq!(bed.try_group(Add, "group_id=40,type=all"), Err(code));
 }
 
-/// Visiting all entries for each group would take minutes.
+/// Visiting all entries for each group would need minutes.
 #[test]
 fn many_groups_and_meters_are_reported_and_deleted_with_many_entries() {
     const COUNT: u32 = 20_000;

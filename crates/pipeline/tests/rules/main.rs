@@ -1,4 +1,4 @@
-//! The rules of 1.3.5 sections 5 and 6, each as a test that reads like it.
+//! The rules of 1.3.5 sections 5 and 6, each in a test that reads like it.
 
 mod actions;
 mod expiry;

@@ -1,4 +1,4 @@
-//! Matches: which are valid, and how they relate to each other (1.3.5 sections 6.4 and 7.2.3).
+//! Valid and invalid matches, and how they relate to each other (1.3.5 sections 6.4 and 7.2.3).
 
 use crate::support::{Bed, TCP, Tcp};
 use proptest::collection::vec;
@@ -176,7 +176,7 @@ fn matches_overlap_unless_a_common_field_differs() {
     assert!(!overlap("ip", "arp"));
 }
 
-/// The specification masks neither; Open vSwitch does, and so do we.
+/// The specification allows masks on neither; Open vSwitch and this switch do.
 #[test]
 fn ports_and_the_target_of_neighbour_discovery_may_be_masked() {
     let bed = Bed::with(&[
@@ -208,7 +208,7 @@ fn ports_and_the_target_of_neighbour_discovery_may_be_masked() {
     assert_eq!(to(0x2000, 63), []);
 }
 
-/// Values are of two bits, so that matches often have to do with each other.
+/// Values have two bits, so that matches are often related.
 fn any_match() -> impl Strategy<Value = EntryMatch> {
     let fields = [OxmField::InPort, OxmField::Metadata, OxmField::TunnelId];
     vec((0_u128..4, 0_u128..5), 3).prop_map(move |parts| {

@@ -33,7 +33,7 @@ fn half_of_twice_the_rate_passes() {
     for rate in [100, 1000, 10_000] {
         let bed = bed_of(&format!("pktps,band=type=drop,rate={rate}"));
         let [passed, _, dropped] = offer(&bed, 1500, 2 * rate, 30);
-        // The burst of one second passes at the start.
+        // The burst, one second of the rate, passes at the start.
         assert!((31 * rate).abs_diff(passed) <= 1, "{passed} at {rate}/s");
         assert_eq!(passed + dropped, 60 * rate);
     }
@@ -149,7 +149,7 @@ fn a_dropped_packet_is_not_processed_further() {
     assert!(bed.send(&any_frame()).is_dropped());
 }
 
-/// Returns the DSCP of a packet that had `dscp` after a band that raises by `levels`.
+/// Returns the DSCP of a packet that had `dscp` before a band that raises by `levels`.
 fn remarked(dscp: u8, levels: u8) -> u8 {
     let band = format!("pktps,burst,band=type=dscp_remark,rate=1,burst_size=0,prec_level={levels}");
     let mut bed = bed_of(&band);

@@ -1,4 +1,4 @@
-//! Random flow mods against a model that could not be plainer: rows of a list, one function for "does it include".
+//! Compares random flow mods with the simplest possible model: rows of a list, and one function for "does it include".
 
 use crate::support::Bed;
 use proptest::collection::vec;
@@ -24,7 +24,7 @@ struct Change {
     check_overlap: bool,
 }
 
-/// An entry.
+/// An entry of the model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Row {
     table_id: u8,

@@ -1,4 +1,4 @@
-//! Ports that packets are sent to (1.3.5 section 4.5), and packet-outs (section 7.3.7).
+//! Output ports (1.3.5 section 4.5), and packet-outs (section 7.3.7).
 
 use crate::support::{Bed, IN, any_frame, port};
 use urtica_wire::PacketInReason::{self, Action};

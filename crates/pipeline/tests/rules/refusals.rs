@@ -1,4 +1,4 @@
-//! Instructions and actions that are refused, each with its code (1.3.5 section 7.4.4).
+//! Refused instructions and actions, each with its error code (1.3.5 section 7.4.4).
 
 use crate::support::{Bed, TCP};
 use urtica_wire::text::Actions;
@@ -176,7 +176,7 @@ fn earlier_actions_may_add_or_remove_a_field() {
     bed.add(twice);
 }
 
-/// The action set is carried out after them, whatever the order of the instructions.
+/// The action set is executed after the applied actions, whatever the order of the instructions.
 #[test]
 fn an_action_set_applies_after_applied_actions() {
     let mut bed = Bed::with(&[

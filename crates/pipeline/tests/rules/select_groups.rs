@@ -1,4 +1,5 @@
-//! Which flows change their bucket when a select group changes (1.3.5 section 5.6.1 leaves the selection to the switch).
+//! The flows that move to another bucket when a select group changes (1.3.5 section 5.6.1 leaves the selection to the
+//! switch).
 
 use crate::support::{Bed, TCP, Tcp, port};
 use urtica_pipeline::{Pipeline, PipelineConfig};
@@ -7,7 +8,7 @@ use urtica_wire::{PortConfig, PortState};
 
 const FLOWS: u16 = 1500;
 
-/// A group whose buckets send by ports from 2 on, with these weights.
+/// A group whose buckets output to ports from 2 on, with these weights.
 fn group(weights: &[u16]) -> String {
     let buckets = (2..)
         .zip(weights)
@@ -26,7 +27,7 @@ fn bed(weights: &[u16]) -> Bed {
     bed
 }
 
-/// Returns the port of each flow; 0 if it is dropped.
+/// Returns the port of each flow; 0 if the flow is dropped.
 fn ports(bed: &Bed) -> Vec<u32> {
     let flows = (0..FLOWS).map(|tcp_src| Tcp { tcp_src, ..TCP });
     let sent = flows.map(|flow| bed.send(&flow.frame()).ports());
@@ -79,7 +80,7 @@ fn dead_buckets_move_only_their_flows_and_regain_them() {
             for (&before, &after) in before.iter().zip(&after) {
                 assert!(after != dead && (before == dead || before == after));
             }
-            // Its flows move to the others by their weights.
+            // Its flows move to the others in proportion to their weights.
             for (port, &other) in (2..).zip(weights).filter(|&(port, _)| port != dead) {
                 let expected = f64::from(other) / left;
                 let found = share(&after, port);
@@ -95,7 +96,7 @@ fn dead_buckets_move_only_their_flows_and_regain_them() {
 fn adding_or_removing_a_bucket_moves_only_its_flows() {
     let mut bed = bed(&[1, 1, 1, 1]);
     let four = ports(&bed);
-    // Without the first, so that all others have other positions.
+    // Without the first bucket, so that all others have other positions.
     let without = "group_id=1,type=select,bucket=output:3,bucket=output:4,bucket=output:5";
     bed.try_group(Modify, without).unwrap();
     let three = ports(&bed);

@@ -1,4 +1,4 @@
-//! Random sequences of everything that a controller and hosts can do: no panics, and the invariants hold.
+//! Random sequences of all events that controllers and hosts can cause: nothing panics, and the invariants hold.
 
 use crate::support::{Bed, IN, Recorder, TCP, Tcp, port};
 use proptest::collection::vec;
@@ -29,7 +29,7 @@ fn any_port() -> impl Strategy<Value = PortNo> {
     ]
 }
 
-/// Often a field that occurs in packets.
+/// A field, often one that occurs in packets.
 fn any_field() -> impl Strategy<Value = Field<'static>> {
     let field = prop_oneof![
         1 => proptest::sample::select(OxmField::ALL),
@@ -91,7 +91,7 @@ fn any_flow_mod() -> impl Strategy<Value = FlowMod<'static>> {
     let lists = (vec(any_field(), 0..3), vec(any_instruction(), 0..4));
     (numbers, lists).prop_map(
         |((command, table_id, priority, timeout, flags), (fields, instructions))| FlowMod {
-            // More adds than anything else.
+            // Adds are the most frequent.
             command: FlowModCommand::from(command.saturating_sub(1)),
             table_id,
             priority,
@@ -204,7 +204,7 @@ fn happen(bed: &mut Bed, event: &Event) -> Recorder {
     sink
 }
 
-/// Counts the entries and groups that pass packets to a group, by visiting all of them.
+/// Counts the entries and groups that send packets to a group, by visiting all of them.
 fn users_of_group(bed: &Bed, group_id: u32) -> u32 {
     let tables = bed.pipeline.tables().iter();
     let entries = tables.flat_map(|table| table.entries());

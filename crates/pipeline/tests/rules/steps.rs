@@ -23,7 +23,7 @@ impl Sink for Sent {
     fn normal(&mut self, _packet: &Packet) {}
 }
 
-/// Entries of several priorities and masks, which hide each other.
+/// Creates entries with several priorities and masks, some of which hide others.
 fn pipeline() -> Pipeline {
     let mut pipeline = Pipeline::new(PipelineConfig {
         n_tables: 3,
@@ -100,7 +100,7 @@ fn entries(pipeline: &Pipeline) -> Vec<String> {
     stats.map(|stats| format!("{stats:?}")).collect()
 }
 
-/// Returns the outputs of packets of each kind in table 0.
+/// Returns the outputs for packets of each kind in table 0.
 fn outcomes(pipeline: &Pipeline) -> Vec<Vec<PortNo>> {
     let kinds = (0..=255_u8).flat_map(|host| (0..9).map(move |port| (host, port)));
     let outcome = |(host, port): (u8, u32)| {
@@ -113,7 +113,7 @@ fn outcomes(pipeline: &Pipeline) -> Vec<Vec<PortNo>> {
     kinds.map(outcome).collect()
 }
 
-/// The steps of a change; `between` is called after each.
+/// Carries out a change in steps, and calls `between` after each.
 fn step_through(
     pipeline: &mut Pipeline,
     mut change: EntryChange,
@@ -131,7 +131,7 @@ fn step_through(
     removed
 }
 
-/// Returns the properties of removed entries, unordered.
+/// Returns the properties of removed entries, in any order.
 fn told(removed: &[RemovedEntry]) -> Vec<String> {
     let told = removed.iter();
     let mut told: Vec<_> = told

@@ -1,4 +1,4 @@
-//! A pipeline of three tables and four ports, changed by text, and a sink that records its output.
+//! A pipeline with three tables and four ports, which is changed by text, and a sink that records its output.
 
 use std::time::Duration;
 use urtica_pipeline::{Packet, PacketInCause, Pipeline, PipelineConfig, RemovedEntry, Sink, Step};
@@ -11,7 +11,7 @@ use urtica_wire::{
 /// The ingress port of packets.
 pub const IN: PortNo = PortNo(1);
 
-/// A pipeline under test, at a time that the test sets.
+/// A pipeline under test, with a time that the test sets.
 pub struct Bed {
     pub pipeline: Pipeline,
     pub now: Duration,
@@ -36,7 +36,7 @@ impl Bed {
         }
     }
 
-    /// A pipeline with these entries, added one after the other.
+    /// Creates a pipeline with these entries, added one after the other.
     #[track_caller]
     pub fn with(flows: &[&str]) -> Self {
         let mut bed = Self::new();
@@ -72,7 +72,7 @@ impl Bed {
         self.flow(FlowModCommand::Add, text);
     }
 
-    /// Returns the error of an invalid add, after which nothing has changed.
+    /// Returns the error of an invalid add, and asserts that nothing has changed.
     #[track_caller]
     pub fn refused(&mut self, text: &str) -> ErrorCode {
         let before = self.dump();
@@ -114,7 +114,7 @@ impl Bed {
         });
     }
 
-    /// Returns the result of a packet that arrives by [`IN`].
+    /// Returns the output for a packet that [`IN`] receives.
     pub fn send(&self, frame: &[u8]) -> Recorder {
         let mut sink = Recorder::default();
         let packet = Packet::new(IN, frame);
@@ -122,7 +122,7 @@ impl Bed {
         sink
     }
 
-    /// Returns the result of a packet-out.
+    /// Returns the output of a packet-out.
     #[track_caller]
     pub fn packet_out(&self, in_port: PortNo, frame: &[u8], actions: &str) -> Recorder {
         let mut sink = Recorder::default();
@@ -139,7 +139,7 @@ impl Bed {
         self.pipeline.expire(self.now, &mut self.removed);
     }
 
-    /// All entries as text, with their counters.
+    /// Returns all entries as text, with their counters.
     pub fn dump(&self) -> Vec<String> {
         self.dump_of(&FlowStatsRequest::default())
     }
@@ -197,7 +197,7 @@ pub const TCP: Tcp = Tcp {
 };
 
 impl Tcp {
-    /// 54 bytes and six of padding.
+    /// Returns the frame: 54 bytes and six of padding.
     pub fn frame(self) -> Vec<u8> {
         let mut frame = vec![
             0,
@@ -225,7 +225,7 @@ impl Tcp {
     }
 }
 
-/// A packet that differs from others only in ports and metadata.
+/// A packet for tests in which only ports and metadata matter.
 pub fn any_frame() -> Vec<u8> {
     TCP.frame()
 }
@@ -240,12 +240,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// The ports that packets left by, in order.
+    /// Returns the ports that packets left by, in order.
     pub fn ports(&self) -> Vec<u32> {
         self.sent.iter().map(|(port, ..)| port.0).collect()
     }
 
-    /// The only packet that left by a port.
+    /// Returns the only packet that left by a port.
     #[track_caller]
     pub fn frame_at(&self, port: u32) -> &[u8] {
         let mut frames = self.sent.iter().filter(|(sent, ..)| sent.0 == port);

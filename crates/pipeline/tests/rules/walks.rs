@@ -1,4 +1,4 @@
-//! Entries found in steps, compared with entries found at once.
+//! Finding entries in steps, compared with finding them at once.
 
 use crate::support::port;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use urtica_wire::{
     TABLE_ALL,
 };
 
-/// Entries of three tables, of several priorities and masks.
+/// Entries of three tables, with several priorities and masks.
 fn pipeline() -> Pipeline {
     let mut pipeline = Pipeline::new(PipelineConfig {
         n_tables: 3,
@@ -63,7 +63,7 @@ fn matching(text: &str) -> FlowStatsRequest<'static> {
     }
 }
 
-/// Returns everything that a walk finds that visits `looks` entries in each step, and the number of steps.
+/// Returns everything that a walk with `looks` visited entries per step finds, and the number of steps.
 fn walk(
     pipeline: &Pipeline,
     request: &FlowStatsRequest,
@@ -150,13 +150,13 @@ fn growing_tables_are_walked_to_the_end() {
     assert_eq!(found, 3000);
 }
 
-/// Returns a reply's rows of entries.
+/// Returns the rows of a reply for these entries.
 fn rows(entries: &[Arc<FlowEntry>]) -> Vec<FlowStats<'static>> {
     let rows = entries.iter().map(|entry| entry.to_stats(Duration::ZERO));
     rows.collect()
 }
 
-/// A number below `bound`, as random as the changes between steps need.
+/// Returns a number below `bound`, random enough to choose changes between steps.
 fn below(seed: &mut u64, bound: u64) -> u64 {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -164,7 +164,7 @@ fn below(seed: &mut u64, bound: u64) -> u64 {
     (*seed >> 33) % bound
 }
 
-/// Returns one of many changes: to one entry, or to those of a cookie, of a table, or of a match.
+/// Returns one of many changes: to one entry, or to all with a cookie, in a table, or within a match.
 fn random_change(seed: &mut u64) -> (FlowModCommand, String) {
     use FlowModCommand::*;
     let (table, cookie, port) = (below(seed, 3), below(seed, 10), below(seed, 3000));

@@ -1,4 +1,4 @@
-//! Random flow mods, such that every template occurs, and changes from one to another.
+//! Random flow mods, which make every template occur, and tables change from one template to another.
 
 use super::choices::{Choices, SWITCH_PORTS};
 use super::frames::{PORTS, TTLS, VIDS, ipv4, ipv6, mac};
@@ -11,28 +11,28 @@ use urtica_wire::{
 /// Number of tables.
 pub const TABLES: u8 = 4;
 
-/// The kind of entries of one table.
+/// The kind of entries in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// Ethernet destinations of one priority: one hash table.
+    /// Ethernet destinations with one priority: one hash table.
     Hosts,
-    /// Addresses, ports and tags under few sets of masks: several hash tables.
+    /// Addresses, ports and tags under few different masks: several hash tables.
     Lists,
-    /// Both ends of TCP or UDP: one hash table per protocol.
+    /// Both endpoints of TCP or UDP: one hash table per protocol.
     Flows,
     /// Prefixes whose priorities follow their lengths: a trie.
     Routes,
-    /// Prefixes of IPv6 whose priorities follow their lengths.
+    /// Prefixes of IPv6 whose priorities follow their lengths: a trie.
     Routes6,
     /// Prefixes of any priority.
     MixedRoutes,
     /// Lists and prefixes for each port: several hash tables, or sub-tables.
     PortLists,
-    /// The services that some addresses offer to certain networks: sub-tables of several hash tables, or cut again.
+    /// Services that some addresses offer to certain networks: sub-tables of several hash tables, or cut again.
     Services,
-    /// Any bits of addresses and ports: tuples that are merged.
+    /// Any bits of addresses and ports: merged tuples.
     Masks,
-    /// Any fields, also those that only the plain form supports.
+    /// Any fields, including fields that only the plain form supports.
     Anything,
 }
 
@@ -49,7 +49,7 @@ const PROFILES: [Profile; 10] = [
     Profile::Anything,
 ];
 
-/// Matches, and the priorities that they get.
+/// A match, and its priority.
 type Chosen = (u16, Vec<Field<'static>>);
 
 impl Profile {
@@ -57,7 +57,7 @@ impl Profile {
         choices.pick(&PROFILES)
     }
 
-    /// An entry's priority and match.
+    /// Chooses an entry's priority and match.
     fn choose(self, choices: &mut Choices) -> Chosen {
         if choices.is_in(3) {
             let fields = match choices.below(3) {
@@ -88,7 +88,7 @@ impl Profile {
     }
 }
 
-/// Returns 10 with this probability in percent.
+/// Returns 10 with this probability in percent, otherwise a random priority.
 fn priority_of(choices: &mut Choices, percent: usize) -> u16 {
     match choices.is_in(100 - percent) {
         true => choices.pick(&[0, 1, 5, 11, 0xffff]),
@@ -141,7 +141,7 @@ fn list(choices: &mut Choices) -> Chosen {
     (priority, fields)
 }
 
-/// An entry for one port, or for all.
+/// An entry for one port, or for all ports.
 fn port_list(choices: &mut Choices) -> Chosen {
     let (priority, mut fields) = match choices.below(6) {
         0 => list(choices),
@@ -164,7 +164,7 @@ fn port_list(choices: &mut Choices) -> Chosen {
     (priority, fields)
 }
 
-/// A match for one address, or a network of some, from anywhere or from some network.
+/// A match on one address or one of some networks, from anywhere or from some network.
 fn service(choices: &mut Choices) -> Chosen {
     use OxmField::*;
     let mask = choices.pick(&[!0, !0, !0, !0, !0, !0, 0xffff_ff00, 0xffff_0000]);
@@ -249,7 +249,7 @@ fn flow(choices: &mut Choices) -> Vec<Field<'static>> {
             exact(Ipv4Dst, ipv4(choices)),
         ],
     };
-    // Without some fields these are other sets of fields, which packets match more often.
+    // Without some fields, the match has another set of fields, and packets match it more often.
     if choices.is_in(60) {
         fields.truncate(1);
     }
@@ -262,7 +262,7 @@ fn flow(choices: &mut Choices) -> Vec<Field<'static>> {
     fields
 }
 
-/// A longer prefix precedes a shorter one.
+/// A route; a longer prefix precedes a shorter one.
 fn route(choices: &mut Choices, is_v6: bool) -> Chosen {
     let (field, number, len) = match is_v6 {
         false => (
@@ -420,7 +420,7 @@ fn action(choices: &mut Choices, fields: &[Field]) -> Action<'static> {
     }
 }
 
-/// Fields that can be set in packets of this match; sometimes also one that cannot.
+/// Fields that can be set in packets with this match, and sometimes one that cannot.
 fn settable(fields: &[Field]) -> Vec<OxmField> {
     use OxmField::*;
     let mut list = vec![EthDst, EthSrc, VlanVid, VlanPcp, TunnelId, EthType];
@@ -539,7 +539,7 @@ pub fn flow_mod(
     flow_mod
 }
 
-/// An entry of table 0 for one of many hosts, some of which occur in packets, that leads to the routes.
+/// An entry of table 0 for one of many hosts, some of which occur in packets, with a goto to the routes.
 pub fn far_host(number: u32) -> FlowMod<'static> {
     let host = 0x0200_0000_0000_u64 + u64::from(number);
     FlowMod {
@@ -550,7 +550,7 @@ pub fn far_host(number: u32) -> FlowMod<'static> {
     }
 }
 
-/// An entry of table 1 for one of many networks, of which packets know some.
+/// An entry of table 1 for one of many networks, some of which occur in packets.
 pub fn far_route(number: u32) -> FlowMod<'static> {
     let len = 16 + number % 17;
     let network = 10_u128 << 24 | u128::from(number.wrapping_mul(0x1f) & 0x1_ffff) << 7;
@@ -615,7 +615,7 @@ pub fn group_mod(choices: &mut Choices) -> GroupMod<'static> {
     }
 }
 
-/// A bucket of a group of this type, mostly.
+/// A bucket that is usually valid for a group of this type.
 fn bucket(choices: &mut Choices, group_type: GroupType) -> Bucket<'static> {
     let weight = match group_type {
         GroupType::Select => choices.pick(&[1, 1, 2, 7, 0]),
@@ -674,8 +674,8 @@ pub fn meter_mod(choices: &mut Choices) -> MeterMod<'static> {
         flags: MeterFlags::PKTPS,
         meter_id: 1 + choices.below(2) as u32,
         bands: vec![MeterBand::Drop {
-            // Never exceeded: which packets of a burst pass depends on their order, which differs if some use the plain
-            // form.
+            // This rate is never exceeded: which packets of a burst pass depends on their order, which differs if some use the
+            // plain form.
             rate: choices.pick(&[100_000, 1_000_000, 10_000_000]),
             burst_size: 0,
         }]
@@ -683,7 +683,7 @@ pub fn meter_mod(choices: &mut Choices) -> MeterMod<'static> {
     }
 }
 
-/// The flow mod in table 0, for one of the ports.
+/// A flow mod for table 0 and one of the ports.
 pub fn far_route_of_port(number: u32) -> FlowMod<'static> {
     let route = far_route(number / 3);
     let port = exact(OxmField::InPort, 1 + number % 3);

@@ -5,20 +5,20 @@ use urtica_wire::{MIX_STEP, PortNo, mix};
 /// The ports of the compared pipelines.
 pub const SWITCH_PORTS: [PortNo; 5] = [PortNo(1), PortNo(2), PortNo(3), PortNo(4), PortNo::LOCAL];
 
-/// A source of decisions.
+/// A source of random decisions.
 pub struct Choices<'a> {
     bytes: &'a [u8],
-    /// For decisions beyond the bytes; without a seed, these are always the first possibility.
+    /// The seed for decisions beyond the bytes. Without a seed, these are always the first possibility.
     seed: Option<u64>,
 }
 
 impl<'a> Choices<'a> {
-    /// Decided by these bytes.
+    /// Creates choices that are determined by these bytes.
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         Self { bytes, seed: None }
     }
 
-    /// Decided by a seed, without an end.
+    /// Creates an endless source of choices that are determined by a seed.
     pub fn from_seed(seed: u64) -> Self {
         Self {
             bytes: &[],
@@ -42,12 +42,12 @@ impl<'a> Choices<'a> {
         (number >> 56) as u8
     }
 
-    /// Returns a number of this number of bytes.
+    /// Returns a number of this size in bytes.
     pub fn number(&mut self, bytes: usize) -> u128 {
         (0..bytes).fold(0, |number, _| number << 8 | u128::from(self.byte()))
     }
 
-    /// A number below `count`, which is 65,536 at most.
+    /// Returns a number below `count`, which may be at most 65,536.
     pub fn below(&mut self, count: usize) -> usize {
         let bytes = if count <= 256 { 1 } else { 2 };
         self.number(bytes) as usize % count
@@ -55,7 +55,7 @@ impl<'a> Choices<'a> {
 
     /// Returns `true` with this probability in percent.
     pub fn is_in(&mut self, percent: usize) -> bool {
-        // The first possibility is the one that shrinking tends to.
+        // Shrinking tends to the first possibility.
         self.below(100) >= 100 - percent
     }
 
@@ -63,7 +63,7 @@ impl<'a> Choices<'a> {
         from[self.below(from.len())]
     }
 
-    /// One of [`SWITCH_PORTS`].
+    /// Returns one of [`SWITCH_PORTS`].
     pub fn port(&mut self) -> PortNo {
         self.pick(&SWITCH_PORTS)
     }

@@ -1,4 +1,4 @@
-//! A plain pipeline, and compiled ones that must behave equally.
+//! A comparison of compiled pipelines with a plain one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use urtica_wire::{
     MeterStats, Port, PortConfig, PortNo, TableStats,
 };
 
-/// Everything that the compiled form is carried out by.
+/// All backends.
 pub const BACKENDS: &[Backend] = &[Backend::Interpreter, Backend::MachineCode];
 
-/// How a comparison is set up.
+/// The configuration of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparisonConfig {
     pub n_tables: u8,
     pub max_entries: u32,
-    /// For each compiled pipeline.
+    /// The limit for each compiled pipeline.
     pub max_bytes: usize,
     /// Whether packets that no entry matches are sent to the controller.
     pub misses_to_controller: bool,
@@ -71,7 +71,7 @@ impl Sink for Outcome {
     }
 }
 
-/// The plain outcome, and how a compiled pipeline searches the tables that led to it.
+/// A sink that records the plain form's outcome, and how a compiled pipeline searches the tables involved.
 struct Recorder<'a> {
     outcome: Outcome,
     compiled: &'a Pipeline,
@@ -116,12 +116,11 @@ pub struct Comparison {
     pub plain: Pipeline,
     pub subjects: Vec<Subject>,
     pub now: Duration,
-    /// Number of packets that reached a table of each template; for a cut one, with the template of the packet's
-    /// sub-table.
+    /// Number of packets that reached a table of each template; for a cut table, with the template of the packet's sub-table.
     pub looked_up: BTreeMap<Vec<TemplateKind>, u64>,
     /// Number of packets compared.
     pub compared: u64,
-    /// Number of packets that the compiled form left to the plain one.
+    /// Number of packets that the compiled form left to the plain form.
     pub punted: u64,
 }
 
@@ -177,7 +176,7 @@ impl Subject {
         }
     }
 
-    /// Returns the outcomes of frames that arrive together, and the number that used the plain form.
+    /// Returns the outcomes of frames that arrive together, and the number of frames that used the plain form.
     fn process(&mut self, frames: &[(PortNo, Vec<u8>)], now: Duration) -> (Vec<Outcome>, u64) {
         self.burst.clear();
         let deaf = PortConfig::PORT_DOWN | PortConfig::NO_RECV;
@@ -244,7 +243,7 @@ impl Comparison {
         }
     }
 
-    /// Returns `true` if packets that no entry matches are left to the plain form.
+    /// Sets whether packets that match no entry are left to the plain form.
     pub fn set_misses_punt(&self, misses_punt: bool) {
         for subject in &self.subjects {
             subject.compiled.set_misses_punt(misses_punt);
@@ -306,7 +305,7 @@ impl Comparison {
         self.change(|pipeline, _, _| pipeline.set_port(port(number, config)));
     }
 
-    /// Gives a port a queue.
+    /// Adds a queue to a port.
     #[track_caller]
     pub fn set_queue(&mut self, number: u32, queue_id: u32) {
         self.change(|pipeline, _, _| pipeline.set_queues(PortNo(number), [queue_id]));

@@ -1,5 +1,5 @@
-//! Random frames: plain ones of few addresses, so that entries are hit, and everything that the compiled form has to
-//! leave to the plain one.
+//! Random frames: ordinary ones with few different addresses, so that they match entries, and all kinds that the compiled
+//! form has to leave to the plain form.
 
 use super::choices::Choices;
 
@@ -8,7 +8,7 @@ pub const PORTS: [u16; 4] = [80, 443, 53, 0x1234];
 pub const VIDS: [u16; 4] = [0, 1, 2, 0xfff];
 pub const TTLS: [u8; 5] = [64, 0, 1, 2, 255];
 
-/// The Ethernet types that are distinguished, and some that are not.
+/// The Ethernet types that have a meaning, and some others.
 const TYPES: [u16; 10] = [
     0x0806, 0x8847, 0x8848, 0x88e7, 0x9999, 0x0600, 0x05ff, 30, 0x0800, 0x86dd,
 ];
@@ -152,7 +152,7 @@ fn upper(proto: u8, choices: &mut Choices) -> Vec<u8> {
     bytes
 }
 
-/// Checksums need not be right for updates to agree; both zeros of ones' complement are among them.
+/// A checksum, which need not be correct for updates to agree; both zeros of ones' complement occur.
 fn checksum(choices: &mut Choices) -> [u8; 2] {
     match choices.below(4) {
         0 => [0, 0],
@@ -172,7 +172,7 @@ fn push_arp(frame: &mut Vec<u8>, choices: &mut Choices) {
 
 fn push_other(frame: &mut Vec<u8>, choices: &mut Choices) {
     frame.extend(choices.pick(&TYPES).to_be_bytes());
-    // A SNAP header, or MPLS labels, or invalid bytes.
+    // A SNAP header, MPLS labels, or invalid bytes.
     frame.extend(choices.pick(&[
         [0xaa, 0xaa, 3, 0, 0, 0, 8, 0],
         [0, 0, 0x11, 64, 0, 0, 0x10, 1],

@@ -1,4 +1,4 @@
-//! Shared by tests, the long comparison and fuzz targets: random pipelines and packets, and their comparison.
+//! Random pipelines and packets, and their comparison, shared by tests, the long comparison and fuzz targets.
 
 #![allow(dead_code, reason = "each of those who share this uses a part of it")]
 

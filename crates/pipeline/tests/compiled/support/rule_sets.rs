@@ -1,22 +1,22 @@
-//! Rule sets in the shape of ClassBench's, and packets for them: few addresses, whose prefixes of many lengths are
-//! matched together, with ports and protocols.
+//! Rule sets like those of ClassBench, and packets for them: few addresses, whose prefixes of many lengths are matched
+//! together with ports and protocols.
 
 use super::choices::Choices;
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 
-/// A kind of rules: frequency, lengths of source and destination, ports of the destination, protocol.
+/// A kind of rule: frequency, prefix lengths of source and destination, destination ports, protocol.
 pub type Shape = (usize, u32, u32, Ports, &'static str);
 
-/// Which ports of the destination.
+/// The destination ports of a rule.
 #[derive(Clone, Copy, Debug)]
 pub enum Ports {
     Any,
     Exact,
-    /// 1,024 and above: six prefixes, each a separate entry.
+    /// 1,024 and above: six prefixes, each in a separate entry.
     High,
 }
 
-/// The typical rules of three sorts of rule sets. Lengths vary around these.
+/// The typical rules of three kinds of rule sets. Lengths vary around these.
 pub const ACCESS_LIST: &[Shape] = &[
     (40, 32, 32, Ports::Exact, "tcp"),
     (20, 31, 32, Ports::Exact, "tcp"),
@@ -95,7 +95,7 @@ fn add_rule(shape: &Shape, choices: &mut Choices, lines: &mut Vec<String>) {
 
 const PORTS: [u16; 6] = [80, 443, 53, 22, 8080, 4789];
 
-/// Addresses share first bytes, so that shorter prefixes have longer ones within.
+/// An address. Addresses share first bytes, so that shorter prefixes contain longer ones.
 fn address(choices: &mut Choices) -> u32 {
     u32::from_be_bytes([
         choices.pick(&[10, 10, 10, 77, 192]),
@@ -105,7 +105,7 @@ fn address(choices: &mut Choices) -> u32 {
     ])
 }
 
-/// A packet that many of the entries concern.
+/// A packet that many of the entries match.
 pub fn packet(choices: &mut Choices) -> (PortNo, Vec<u8>) {
     let protocol = choices.pick(&[6_u8, 6, 17, 1]);
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];

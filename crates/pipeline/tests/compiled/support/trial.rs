@@ -1,4 +1,4 @@
-//! A trial: random changes and packets, interleaved, each compared with the plain form.
+//! A trial: random changes interleaved with random packets, each of which is compared with the plain form.
 
 use super::changes::{self, Profile, TABLES};
 use super::choices::Choices;
@@ -24,7 +24,7 @@ enum Event {
     Recompile,
 }
 
-/// More packets than anything else.
+/// The possible events, most of which are packets.
 const EVENTS: [Event; 34] = {
     use Event::*;
     [
@@ -34,12 +34,12 @@ const EVENTS: [Event; 34] = {
     ]
 };
 
-/// Random pipelines and packets.
+/// A trial with random pipelines and packets.
 pub struct Trial<'a> {
     choices: Choices<'a>,
     pub comparison: Comparison,
     profiles: [Profile; TABLES as usize],
-    /// Whether flow mods are 1.0's.
+    /// Whether flow mods are those of 1.0.
     is_of10: bool,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// Creates a trial whose tables are full of entries that match most fields, for packets to be sent through.
+    /// Creates a trial for sending packets, whose tables are full of entries that match on most fields.
     pub fn filled(seed: u64) -> Trial<'static> {
         let profiles = [
             Profile::Lists,
@@ -119,7 +119,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// Creates a trial with so many routes of each port that packets pause in their tries.
+    /// Creates a trial with so many routes for each port that packets pause in their tries.
     pub fn with_many_routes_of_ports(seed: u64) -> Trial<'static> {
         let mut trial = Trial::new(Choices::from_seed(seed));
         trial.comparison = Comparison::new(ComparisonConfig {
@@ -139,7 +139,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// Creates a trial with so many entries that packets pause for memory: hosts, then routes, which follow them.
+    /// Creates a trial with so many entries that packets pause for memory: hosts, and then routes.
     pub fn with_many_entries(seed: u64) -> Trial<'static> {
         let mut trial = Trial::new(Choices::from_seed(seed));
         trial.comparison = Comparison::new(ComparisonConfig {
@@ -161,7 +161,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// Runs this number of events, or until no choices are left; then all counters are compared.
+    /// Runs this number of events, or until no choices are left, and then compares all counters.
     pub fn run(&mut self, events: usize) {
         for _ in 0..events {
             if self.choices.is_over() {
@@ -228,7 +228,7 @@ impl<'a> Trial<'a> {
         if !self.is_of10 {
             return flow_mod;
         }
-        // 1.0 has actions only; and a modify of all tables must not send packets back to an earlier one.
+        // 1.0 has actions only, and a modify of all tables must not send packets back to an earlier one.
         let instructions = flow_mod.instructions.iter();
         let is_known =
             |instruction: &Instruction| matches!(instruction, Instruction::ApplyActions(_));
@@ -239,7 +239,7 @@ impl<'a> Trial<'a> {
     }
 
     fn carry_out(&mut self, flow_mod: &FlowMod) {
-        // A refused flow mod changes nothing, in all pipelines.
+        // A refused flow mod changes nothing in any pipeline.
         let _ = match self.is_of10 {
             true => self.comparison.flow_mod_of10(flow_mod),
             false => self.comparison.flow_mod(flow_mod),
