@@ -1,22 +1,22 @@
-//! Packets that the switch keeps while controllers decide on them (1.3.5 section 7.4.1).
+//! Buffers for packets about which controllers decide (1.3.5 section 7.4.1).
 //!
-//! A ring: each packet uses the next slot. A slot is free once its packet was used, or has waited for [`MAX_AGE`];
-//! while the next slot is not free, packets are not kept but sent whole.
+//! They form a ring: each packet uses the next slot. A slot is free once its packet was used, or has waited for [`MAX_AGE`].
+//! While the next slot is not free, packets are sent whole instead of being buffered.
 
 use std::time::Duration;
 use urtica_pipeline::Packet;
 use urtica_wire::{BufferId, ErrorCode};
 
-/// Minimum time that a packet is kept. A controller that needs longer may find its buffer gone.
+/// Minimum time for which a packet is buffered. Later its buffer may be reused.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
-/// Maximum number of packets that are kept, whatever the configuration.
+/// Maximum number of buffers, whatever the configuration.
 const MAX_BUFFERS: u32 = 1 << 16;
 
-/// Ids count up within these bits, and so never reach [`BufferId::NONE`].
+/// Ids count up within these bits, so they never reach [`BufferId::NONE`].
 const ID_MASK: u32 = 0x7fff_ffff;
 
-/// A ring of kept packets.
+/// A ring of buffered packets.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     places: Vec<Place>,
@@ -46,7 +46,7 @@ impl Buffers {
         self.places.len() as u32
     }
 
-    /// Keeps a packet; returns [`BufferId::NONE`] if the ring has no space.
+    /// Buffers a packet; returns [`BufferId::NONE`] if the ring has no space.
     pub fn keep(&mut self, packet: &Packet, now: Duration) -> BufferId {
         let id = BufferId(self.next);
         let Some(place) = self.place(id) else {
@@ -64,11 +64,11 @@ impl Buffers {
         id
     }
 
-    /// Returns a kept packet, once.
+    /// Returns a buffered packet, and frees its slot.
     ///
     /// # Errors
-    /// OFPBRC_BUFFER_EMPTY if it was returned before, OFPBRC_BUFFER_UNKNOWN if the id was never issued, or has been
-    /// replaced since.
+    /// OFPBRC_BUFFER_EMPTY if it was already returned, OFPBRC_BUFFER_UNKNOWN if the id was never issued, or its slot has been
+    /// reused.
     pub fn take(&mut self, id: BufferId) -> Result<Packet, ErrorCode> {
         let place = self.place(id).filter(|place| place.id == Some(id));
         let place = place.ok_or(ErrorCode::BadRequestBufferUnknown)?;

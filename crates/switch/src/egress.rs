@@ -1,4 +1,4 @@
-//! The pipeline's exits: ports, controllers, and switching without OpenFlow.
+//! The outputs of the pipeline: ports, controllers, and forwarding without OpenFlow.
 
 use crate::normal::vlan_of;
 use crate::port_table::PortTable;
@@ -9,7 +9,7 @@ use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink, Step};
 use urtica_wire::packet::EthernetView;
 use urtica_wire::{Port, PortConfig, PortNo, PortState};
 
-/// The switch's [`Sink`], created for each packet or run of packets.
+/// The switch's [`Sink`], which is created for each packet or run of packets.
 pub(crate) struct Egress<'a> {
     pub pipeline: &'a Pipeline,
     pub shared: &'a Shared,
@@ -81,8 +81,8 @@ impl Egress<'_> {
         }
     }
 
-    /// Returns whether a port's misses are sent up. For packets that a table-miss entry sends, the pipeline has checked
-    /// it (1.3.5 section 7.2.1; 1.0 section 5.2.1).
+    /// Returns whether a port's misses are sent to controllers. For packets that a table-miss entry sends, the pipeline has
+    /// already checked this (1.3.5 section 7.2.1; 1.0 section 5.2.1).
     fn sends_misses_up(&self, in_port: PortNo) -> bool {
         let port = self.pipeline.port(in_port);
         port.is_none_or(|port| !port.config.contains(PortConfig::NO_PACKET_IN))

@@ -1,13 +1,13 @@
-//! The packets' side of a switch: bursts come from ports, go through the pipeline, and leave.
+//! The forwarding side of a switch: bursts of frames are received by ports, processed, and sent.
 //!
-//! **What.** [`Forwarder::poll_ports`] receives a burst from each port. Frames go through the compiled pipeline
-//! together ([`Reader::process`]). Frames that it leaves to the plain form, frames that do not fit into a burst and
-//! frames that a switch without a controller forwards are processed one by one, through [`Egress`].
+//! **What.** [`Forwarder::poll_ports`] receives a burst from each port. The compiled pipeline processes the frames together
+//! ([`Reader::process`]). Frames that it leaves to the plain form, frames that do not fit into a burst and frames that a
+//! switch without a controller forwards are processed one by one, through [`Egress`].
 //!
 //! **Order.** Frames received by one port are sent in order, whichever path they use.
 //!
-//! **Cost.** Consecutive frames that leave by one port share one access to that port. Nothing is allocated for a frame
-//! that the compiled form carries out; it is copied once, into the burst, or not at all, if the port lends its memory.
+//! **Cost.** Consecutive frames for one port share one access to that port. A frame in the compiled form needs no
+//! allocation; it is copied once, into the burst, or not at all, if the port lends its memory.
 
 use crate::egress::Egress;
 use crate::parcel::Parcel;
@@ -28,22 +28,22 @@ use urtica_pipeline::{
 pub(crate) struct Forwarder {
     shared: Arc<Shared>,
     pub ports: PortTable,
-    /// The way into the compiled pipeline; without it all packets use the plain form.
+    /// The reader of the compiled pipeline; without it all packets use the plain form.
     reader: Option<Reader>,
     burst: Burst,
     lent: Lent,
-    /// Packets for the plain form, each with the number of the burst's frames before it.
+    /// Packets for the plain form, each with the number of the burst's frames that precede it.
     aside: Vec<(usize, Packet)>,
     /// Number of packets that have used the plain form.
     plain_packets: u64,
-    /// The time since when frames wait to be flushed.
+    /// Since when frames have been waiting to be flushed.
     waiting_since: Option<Duration>,
 }
 
-/// The memory of the frames of one burst, all of one port, which is passed on or returned to it.
+/// The memory of a burst's frames, all received by one port, which is passed on or returned to it.
 #[derive(Default)]
 struct Lent {
-    /// By position in the burst; copied frames have `None`, and the list may be shorter than the burst.
+    /// Lent frames by position in the burst; copied frames have `None`, and the list may be shorter than the burst.
     frames: Vec<Option<LentFrame>>,
     /// Frames that are no longer needed.
     unused: Vec<LentFrame>,
@@ -85,7 +85,7 @@ impl Forwarder {
         self.reader = reader;
     }
 
-    /// Receives at most a burst from each port and forwards it; [`Forwarder::flush`] transmits the output.
+    /// Receives at most one burst from each port and forwards it; [`Forwarder::flush`] transmits the output.
     pub fn poll_ports(&mut self, controllers: &mut dyn Controllers, now: Duration) -> Polled {
         let modes = self.shared.modes();
         let mut polled = Polled::default();
@@ -108,8 +108,8 @@ impl Forwarder {
         polled
     }
 
-    /// Transmits queued frames: those of a port with a full burst at once, all others when they have waited for `hold`.
-    /// A system call for each frame would cost more than the frame.
+    /// Transmits queued frames: those of a port with a full burst immediately, all others when they have waited for `hold`,
+    /// since a system call costs more than a frame.
     pub fn flush(&mut self, hold: Duration, now: Duration) {
         let since = self.waiting_since.unwrap_or(now);
         match now.saturating_sub(since) < hold {
@@ -152,7 +152,7 @@ impl Forwarder {
         port.receive(BURST, &mut |received| {
             let frame = match &received {
                 Received::Bytes(bytes) => bytes,
-                // SAFETY: the port exists, and nothing else has the frame.
+                // SAFETY: the port exists, and only this code has the frame.
                 Received::Lent(frame) => unsafe { frame.bytes() },
             };
             if modes.has_fragments_apart() && is_fragment(frame) {
@@ -163,7 +163,7 @@ impl Forwarder {
             let is_taken = is_compiled
                 && match &received {
                     Received::Bytes(bytes) => burst.push(port_no, bytes),
-                    // SAFETY: the port exists while the burst is processed, and `lent` has the frame until it is sent.
+                    // SAFETY: the port exists while the burst is processed, and `lent` owns the frame until it is sent.
                     Received::Lent(frame) => unsafe {
                         burst.push_in_place(port_no, frame.room(), frame.start(), frame.len())
                     },
@@ -176,7 +176,7 @@ impl Forwarder {
         })
     }
 
-    /// Takes the received frames through the pipeline, and sends the results.
+    /// Processes the received frames in the pipeline, and sends the results.
     fn forward(&mut self, controllers: &mut dyn Controllers, modes: Modes, now: Duration) {
         match &mut self.reader {
             Some(reader) if !self.burst.is_empty() => reader.process(&mut self.burst, now),
@@ -202,7 +202,7 @@ impl Forwarder {
     }
 }
 
-/// The exits for the frames of one burst.
+/// The outputs for the frames of one burst.
 struct Exit<'a> {
     shared: &'a Shared,
     /// Locked when the first frame needs it, for the rest of the burst.
@@ -215,7 +215,7 @@ struct Exit<'a> {
 }
 
 impl<'a> Exit<'a> {
-    /// Sends the frames in `range` to where the compiled pipeline has decided.
+    /// Sends the frames in `range` according to their verdicts.
     fn send_processed(&mut self, burst: &Burst, range: Range<usize>) {
         let frames = burst.iter().enumerate();
         let mut frames = frames.skip(range.start).take(range.len()).peekable();
@@ -235,7 +235,7 @@ impl<'a> Exit<'a> {
         }
     }
 
-    /// Sends the earlier copies of a frame that leaves more than once.
+    /// Sends the additional outputs of a frame.
     fn send_besides(&mut self, frame: Processed<'_>) {
         for sent in frame.sent() {
             match sent.port() {
@@ -253,7 +253,7 @@ impl<'a> Exit<'a> {
         }
     }
 
-    /// Continues with frames that the compiled pipeline leaves to the plain form.
+    /// Continues processing frames that the compiled pipeline leaves to the plain form.
     fn resume_run<'b>(&mut self, run: impl Iterator<Item = Processed<'b>>) {
         let mut count = 0;
         let mut egress = self.egress();
@@ -324,7 +324,7 @@ impl Lent {
             return port.send(bytes);
         };
         frame.set_bytes(bytes);
-        // SAFETY: the port that lent it exists, and nobody reads the burst's frame after this.
+        // SAFETY: the port that lent it exists, and the burst's frame is not read after this.
         if let Err(frame) = unsafe { port.send_lent(frame) } {
             self.unused.push(frame);
         }

@@ -1,8 +1,8 @@
 //! A software switch: ports, forwarding threads, and the agent through which controllers change its pipeline.
 //!
-//! **Why it exists apart.** [`Switch`] is the whole switch without a thread, socket or clock: frames, controllers' bytes
-//! and times go in, frames and bytes come out. [`Runner`] connects it to real ports, real connections and real time; a
-//! network in one process connects it to others.
+//! **Why a separate crate.** [`Switch`] is the whole switch without threads, sockets or a clock: frames, controllers' bytes
+//! and times are its input, frames and bytes its output. [`Runner`] connects it to real ports, connections and time; an
+//! emulated network within one process connects it to other switches.
 //!
 //! ```
 //! use std::time::Duration;

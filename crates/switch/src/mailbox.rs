@@ -1,12 +1,12 @@
 //! A bounded queue between threads, with a bell.
 //!
-//! **What.** Any number of threads put items in; one takes all of them out at once. The bell, an eventfd, rings only
-//! for a receiver that waits, so that two busy threads make no system calls.
+//! **What.** Any number of threads add items; one takes all of them at once. The bell, an eventfd, rings only for a receiver
+//! that waits, so two busy threads make no system calls.
 //!
-//! **Cost.** One short lock for each item put in, and one for taking all out; one load if the queue is empty. Used
-//! items are returned, to be filled again.
+//! **Cost.** One short lock for each item added, and one for taking all items; one load if the queue is empty. Used items
+//! are returned for reuse.
 //!
-//! **Limits.** Each item has a weight, and the total is limited. An item that exceeds it is refused; the sender counts
+//! **Limits.** Each item has a weight, and the total is limited. An item that would exceed it is refused; the sender counts
 //! it.
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 /// A queue of `T`s.
 pub(crate) struct Mailbox<T> {
     state: Mutex<State<T>>,
-    /// Whether the queue has items; changed with the lock.
+    /// Whether the queue has items. Changed only with the lock.
     has_things: AtomicBool,
     capacity: usize,
     bell: OwnedFd,
@@ -54,7 +54,7 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// Puts an item of this weight in; returns a used one, if any.
+    /// Adds an item of this weight; returns a used one, if any.
     ///
     /// # Errors
     /// Returns the item if the queue is full.
@@ -76,9 +76,9 @@ impl<T> Mailbox<T> {
         Ok(spare)
     }
 
-    /// Takes all items out, in order. The previous items of `things` are returned as used.
+    /// Takes all items, in order. The previous items of `things` are returned for reuse.
     pub fn exchange(&self, things: &mut Vec<T>) {
-        // An item that is put in after this check is found next time, or rings the bell.
+        // An item that is added after this check is found next time, or rings the bell.
         if things.is_empty() && !self.has_things.load(Acquire) {
             return;
         }
@@ -97,7 +97,7 @@ impl<T> Mailbox<T> {
         state.is_awaited
     }
 
-    /// Returns the descriptor that becomes readable for a receiver that waits.
+    /// Returns the descriptor that becomes readable when a waiting receiver's bell rings.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }

@@ -1,22 +1,22 @@
-//! A table of the addresses learnt per VLAN and their ports, for switching without OpenFlow
+//! The table of learnt addresses, which maps an address in a VLAN to its port, for forwarding without OpenFlow
 //! ([`urtica_wire::PortNo::NORMAL`], and while no controller is connected).
 //!
-//! Each address belongs into one bucket of four slots. If the bucket is full, the address that was silent longest is
-//! replaced, so that learning takes constant time even under a flood of invented addresses.
+//! Each address belongs to one bucket of four slots. If the bucket is full, the address that has been silent longest is
+//! replaced, so that learning needs constant time even under a flood of forged addresses.
 //!
-//! The bucket is chosen by a hash with secret keys: with known keys an attacker could choose four addresses of a
-//! victim's bucket, send from them, and have the victim's traffic flooded.
+//! The bucket is chosen by a hash with secret keys. With known keys, an attacker could choose four addresses of a victim's
+//! bucket, send from them, and have the victim's traffic flooded.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::time::Duration;
 use urtica_wire::packet::{EthernetView, VlanTags};
 use urtica_wire::{MacAddr, PortNo};
 
-/// Silence after which a host is forgotten: IEEE 802.1Q's default.
+/// The age at which a silent host is removed: IEEE 802.1Q's default.
 const MAX_AGE: Duration = Duration::from_secs(300);
 /// Number of buckets, as a power of two.
 const BUCKET_BITS: u32 = 11;
-/// Slots in a bucket.
+/// Number of slots per bucket.
 const BUCKET: usize = 4;
 
 /// A table of 8,192 addresses.
@@ -45,7 +45,7 @@ impl Host {
 }
 
 impl MacTable {
-    /// Creates an empty table. Its hash follows from `seed`; without one, it is unpredictable.
+    /// Creates an empty table. Its hash is determined by `seed`; without one, it is unpredictable.
     pub fn new(seed: Option<u64>) -> Self {
         let keys = match seed {
             Some(seed) => [0, 1].map(|number| {
@@ -78,7 +78,7 @@ impl MacTable {
         });
     }
 
-    /// Returns the port that a host is behind, unless the host is unknown or was silent for too long.
+    /// Returns the port that a host is behind, unless the host is unknown or has been silent for too long.
     pub fn port_of(&self, vid: u16, mac: MacAddr, now: Duration) -> Option<PortNo> {
         let bucket = &self.buckets[self.bucket_of(vid, mac)];
         let mut hosts = bucket.iter().flatten();
@@ -87,7 +87,7 @@ impl MacTable {
             .map(|host| host.port)
     }
 
-    /// Forgets the hosts behind a port.
+    /// Removes the hosts behind a port.
     pub fn forget_port(&mut self, port: PortNo) {
         for place in self.buckets.iter_mut().flatten() {
             if place.is_some_and(|host| host.port == port) {
@@ -96,8 +96,8 @@ impl MacTable {
         }
     }
 
-    /// Chooses an address's bucket by folded multiplication: the product's upper half, which depends on the lower bits
-    /// of both factors, is combined with its lower half.
+    /// Returns an address's bucket, by folded multiplication: the upper half of the product, which depends on the lower bits of
+    /// both factors, is combined with the lower half.
     fn bucket_of(&self, vid: u16, mac: MacAddr) -> usize {
         let address = mac.to_u64() ^ u64::from(vid) << 48;
         let [addend, factor] = self.keys;
@@ -107,7 +107,7 @@ impl MacTable {
     }
 }
 
-/// Returns a free slot, or else that of the host that was silent longest. `None` is less than any time.
+/// Returns a free slot, or that of the host that has been silent longest. `None` is less than any time.
 fn oldest(bucket: &[Option<Host>; BUCKET]) -> usize {
     let seen = |at: &usize| bucket[*at].map(|host| host.seen);
     (0..BUCKET).min_by_key(seen).unwrap_or(0)
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(table.port_of(0, MacAddr::BROADCAST, Duration::ZERO), None);
     }
 
-    /// Uses addresses that collide under the unkeyed hash of an earlier version of this file.
+    /// The addresses collide under the unkeyed hash of an earlier version of this file.
     #[test]
     fn addresses_of_one_bucket_cannot_be_chosen() {
         let bucket_of = |mac: MacAddr| mac.to_u64().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 53;

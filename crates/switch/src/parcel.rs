@@ -1,16 +1,16 @@
-//! Frames on their way to a port that belongs to another thread.
+//! Frames for a port that belongs to another thread.
 
 use crate::mailbox::Mailbox;
 use std::sync::Arc;
 use urtica_wire::PortNo;
 
-/// Number of frames at which a parcel is handed over.
+/// Number of frames after which a parcel is sent.
 const MAX_FRAMES: usize = 32;
 
-/// Number of frames that can wait for a thread.
+/// Maximum number of frames that wait for a thread.
 pub(crate) const MAX_WAITING: usize = 2048;
 
-/// A thread's queue of parcels from others.
+/// A thread's queue of parcels from other threads.
 pub(crate) type Inbox = Mailbox<Parcel>;
 
 /// Some frames for one port.
@@ -23,7 +23,7 @@ pub(crate) struct Parcel {
 }
 
 impl Parcel {
-    /// Creates an empty parcel. If one is sent empty, it makes the port flush its queues.
+    /// Creates an empty parcel. Sending an empty one makes the port flush its queues.
     pub fn new(port_no: PortNo) -> Self {
         Self {
             port_no,
@@ -51,14 +51,14 @@ impl Parcel {
     }
 }
 
-/// One thread's way to another thread's port.
+/// A path from one thread to another thread's port.
 pub(crate) struct Outlet {
     parcel: Parcel,
     inbox: Arc<Inbox>,
 }
 
 impl Outlet {
-    /// Creates an outlet to the port with this number, by its thread's inbox.
+    /// Creates an outlet to the port with this number, through its thread's inbox.
     pub fn new(port_no: PortNo, inbox: Arc<Inbox>) -> Self {
         Self {
             parcel: Parcel::new(port_no),
@@ -76,7 +76,7 @@ impl Outlet {
         }
     }
 
-    /// Hands over all frames. Returns the number of frames lost to a full inbox.
+    /// Sends all queued frames. Returns the number of frames lost to a full inbox.
     #[must_use]
     pub fn flush(&mut self) -> usize {
         let count = self.parcel.ends.len();

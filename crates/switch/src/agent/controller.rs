@@ -1,4 +1,4 @@
-//! One controller's role, and the asynchronous messages that it wants (1.3.5 sections 6.3.6, 7.3.10).
+//! One controller's role, and its filter of asynchronous messages (1.3.5 sections 6.3.6, 7.3.10).
 
 use urtica_wire::{AsyncConfig, ControllerRole, FlowRemovedReason, PacketInReason, PortReason};
 
@@ -9,18 +9,18 @@ const DEFAULT_MISS_SEND_LEN: u16 = 128;
 const ALL_PORT_STATUS: u32 = 0b111;
 const ALL_FLOW_REMOVED: u32 = 0b1111;
 
-/// What one controller may do, and the asynchronous messages that it receives.
+/// A controller's permissions, and the asynchronous messages that it receives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ControllerState {
     pub role: ControllerRole,
     pub asynchronous: AsyncConfig,
-    /// Number of bytes that it receives of packets that no entry's action sent up.
+    /// Number of bytes that it receives of packets sent to it without an entry's action.
     pub miss_send_len: u16,
 }
 
 impl Default for ControllerState {
-    /// Returns an EQUAL that receives all asynchronous messages but packet-ins for invalid TTLs; as a SLAVE it would
-    /// receive port-status messages only.
+    /// Returns an EQUAL that receives all asynchronous messages except packet-ins for invalid TTLs. As a SLAVE it would receive
+    /// only port-status messages.
     fn default() -> Self {
         let packet_ins = bit(PacketInReason::NoMatch.into()) | bit(PacketInReason::Action.into());
         Self {
@@ -35,7 +35,7 @@ impl Default for ControllerState {
     }
 }
 
-/// Returns the bit of a reason in a mask, or 0 for a reason that is too large for a mask.
+/// Returns the bit of a reason in a mask, or 0 if the reason is too large for a mask.
 fn bit(reason: u8) -> u32 {
     1_u32.checked_shl(reason.into()).unwrap_or(0)
 }
@@ -58,7 +58,7 @@ impl ControllerState {
         self.wants(&self.asynchronous.flow_removed_mask, reason.into())
     }
 
-    /// Returns whether a message is wanted; `masks` are for a master or equal, and for a slave.
+    /// Returns whether a message is wanted. `masks` are those for a master or equal, and for a slave.
     fn wants(&self, masks: &[u32; 2], reason: u8) -> bool {
         masks[usize::from(self.is_slave())] & bit(reason) != 0
     }

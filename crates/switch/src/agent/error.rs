@@ -2,7 +2,7 @@
 
 use urtica_wire::{ErrorCode, Version};
 
-/// Returns the error itself if the version has it, otherwise the nearest one that it has: 1.0 lacks many of 1.3's.
+/// Returns the error if the version has it, otherwise the closest one: 1.0 lacks many of 1.3's.
 pub(super) fn for_version(version: Version, code: ErrorCode) -> ErrorCode {
     if code.to_wire(version).is_some() {
         return code;

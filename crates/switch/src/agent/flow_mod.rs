@@ -1,4 +1,4 @@
-//! Flow mods, in both versions' meanings, and flow-removed messages.
+//! Flow mods, with the meaning that each version gives them, and flow-removed messages.
 
 use super::requests::Request;
 use crate::Switch;
@@ -34,7 +34,7 @@ impl Switch {
     }
 }
 
-/// Creates the message about a removed entry. 1.0's lacks table, hard timeout and groups.
+/// Creates the message about a removed entry. 1.0's message has no table, hard timeout and groups.
 pub(super) fn flow_removed(
     version: Version,
     removed: &RemovedEntry,

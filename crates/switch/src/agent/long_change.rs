@@ -1,11 +1,10 @@
-//! Changes to many entries, carried out part by part, so that packets and other controllers need not wait for their
-//! end.
+//! Changes to many entries, which are made in parts, so that packets and other controllers need not wait for their end.
 //!
-//! **Order.** All later messages of the controller, barriers included, wait for the end of a change: no reply reports a
-//! change that some packet does not meet. Other controllers' messages are carried out between its parts
-//! ([`EntryChange`] describes the effect).
+//! **Order.** All later messages of the controller, including barriers, wait for the end of a change: no reply reports a
+//! change that some packet does not see. Other controllers' messages are handled between its parts ([`EntryChange`] describes
+//! the effect).
 //!
-//! **Ends.** A change that has started is completed, even if its controller's connection ends before.
+//! **Disconnection.** A change that has started is completed, even if its controller disconnects before.
 
 use super::ConnectionId;
 use super::requests::Request;
@@ -14,19 +13,19 @@ use std::time::Duration;
 use urtica_pipeline::{EntryChange, Packet, Pipeline};
 use urtica_wire::{Action, ErrorCode, PortNo};
 
-/// Number of entries that any change may visit at once, so that small ones never wait.
+/// Number of entries that any change may visit at once, so that small changes never wait.
 const LOOKS_MIN: usize = 64;
 
-/// A change with parts that are still to be carried out.
+/// The rest of a change.
 #[derive(Debug)]
 pub(crate) struct LongChange {
     change: EntryChange,
-    /// A packet that goes through the tables when the change is complete.
+    /// A packet to be sent through the tables when the change is complete.
     packet: Option<Packet>,
 }
 
 impl Switch {
-    /// Changes the pipeline, as much as one turn allows, and notifies controllers of the removed entries.
+    /// Makes as much of a change as one turn allows, and notifies controllers of the removed entries.
     pub(super) fn change_pipeline(
         &mut self,
         request: Request,
@@ -54,8 +53,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Sends a packet through the tables after the controller's earlier messages, as if a packet-out to OFPP_TABLE
-    /// followed (1.3.5 section 7.3.4.1).
+    /// Sends a packet through the tables after the controller's previous messages, as if a packet-out to OFPP_TABLE followed
+    /// (1.3.5 section 7.3.4.1).
     pub(super) fn carry_out_behind(&mut self, request: Request, packet: Packet) {
         let session = self.agent.session_mut(request.connection);
         match session.and_then(|session| session.change.as_mut()) {
@@ -64,7 +63,7 @@ impl Switch {
         }
     }
 
-    /// Carries out the next part of the change that a controller's messages wait for, if any.
+    /// Makes the next part of the change that a controller's messages wait for, if any.
     pub(crate) fn continue_change(&mut self, connection: ConnectionId, now: Duration) {
         let session = self.agent.session_mut(connection);
         let Some(change) = session.and_then(|session| session.change.take()) else {
@@ -77,7 +76,7 @@ impl Switch {
         }
     }
 
-    /// Carries out the next part of a change whose controller has disconnected; returns whether there was one.
+    /// Makes the next part of a change whose controller has disconnected; returns whether there was one.
     pub(crate) fn continue_abandoned_change(&mut self, now: Duration) -> bool {
         let Some(change) = self.agent.abandoned_changes.pop_front() else {
             return false;
@@ -88,7 +87,7 @@ impl Switch {
         true
     }
 
-    /// Carries out the next part of a change; returns the rest of it.
+    /// Makes the next part of a change, and returns the rest of it.
     fn carry_out_part(&mut self, mut change: LongChange, now: Duration) -> Option<LongChange> {
         let mut removed = Vec::new();
         let looks = &mut self.agent.turn.looks;

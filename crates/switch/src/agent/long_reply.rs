@@ -1,18 +1,19 @@
-//! Multipart replies that may be long, written part by part as the controller reads: entries, groups and meters.
+//! Multipart replies that may be long, which are written in parts as the controller reads: entries, groups and meters.
 //!
-//! **Why.** The entries of a full table need a hundred megabytes of messages, and a second to write. A part is one
-//! message, and visits only as many entries as packets can wait for.
+//! **Why.** Reporting the entries of a full table needs a hundred megabytes of messages, and a second to write them. A part
+//! is one message, and visits only as many entries as packets can wait for.
 //!
-//! **What is consistent.** A reply shows the entries, groups or meters as they were when it started, although they may
-//! change between two parts: changes need not wait for a controller that reads slowly. Entries are read through a view,
-//! which keeps a limited number of changed entries (see [`FlowWalk`]); groups and meters are fewer, and the reply has a
-//! list of them. A reply starts between two changes, never in the middle of one that is made in steps. A row's counters
-//! are read when its part is written.
+//! **Consistency.** A reply shows the entries, groups or meters as they were when it started, although they may change
+//! between two parts: changes need not wait for a controller that reads slowly. Entries are read through a view, which keeps
+//! a limited number of changed entries (see [`FlowWalk`]); groups and meters are fewer, and the reply has a list of them. A
+//! reply starts between two changes, never in the middle of one that is made in steps. A row's counters are read when its
+//! part is written.
 //!
-//! **Errors.** If too many entries change before a controller has read them, the reply ends with an error, and without a last part.
+//! **Errors.** If too many entries change before a controller has read them, the reply ends with an error, and without a last
+//! part.
 //!
-//! **Order.** While a reply is being written, the controller's barriers and multipart requests wait for it, and so do
-//! the messages after them (1.3.5 section 6.2 allows other messages to be carried out before).
+//! **Order.** Until a reply is complete, the controller's barriers and multipart requests wait, and so do all messages after
+//! them. Other messages may be handled before (1.3.5 section 6.2).
 
 use super::reply::{Added, Part};
 use super::requests::Request;
@@ -26,7 +27,7 @@ use urtica_wire::{
     MultipartReply, MultipartReplyBody, MultipartRequestBody, Version,
 };
 
-/// A reply with parts that are still to be written.
+/// The rest of a reply.
 #[derive(Debug)]
 pub(crate) struct LongReply {
     version: Version,
@@ -34,12 +35,12 @@ pub(crate) struct LongReply {
     rows: Rows,
 }
 
-/// The rows that are still to be written.
+/// The rows that have not been written yet.
 #[derive(Debug)]
 enum Rows {
     Flows {
         walk: FlowWalk,
-        /// The entries that the walk has found.
+        /// Entries that the walk has found.
         found: VecDeque<Arc<FlowEntry>>,
     },
     Sum {
@@ -52,7 +53,7 @@ enum Rows {
     MeterConfigs(Numbered<Meter>),
 }
 
-/// Groups or meters with their numbers, as they were when the reply began.
+/// Groups or meters with their numbers, as they were when the reply started.
 type Numbered<T> = VecDeque<(u32, Arc<T>)>;
 
 /// Result of writing a part of a reply.
@@ -67,10 +68,9 @@ pub(crate) enum Written {
 }
 
 impl LongReply {
-    /// Creates the reply to a request, or returns `None` if it is of another kind.
+    /// Creates the reply to a request; returns `None` for a request of another kind.
     ///
-    /// The specification names no error for a group that does not exist; as in Open vSwitch, the reply has no row for
-    /// it.
+    /// The specification defines no error for a missing group. As in Open vSwitch, the reply then has no row.
     ///
     /// # Errors
     /// The specification's error if the request is invalid.
@@ -116,8 +116,8 @@ impl LongReply {
         self.xid
     }
 
-    /// Appends a part to `out`, or nothing if no row was found among `looks` entries; subtracts the entries visited
-    /// from `looks`.
+    /// Appends a part to `out`, or nothing if no row was found among `looks` entries. Reduces `looks` by the number of entries
+    /// visited.
     pub fn write_part(
         &mut self,
         pipeline: &Pipeline,
@@ -227,7 +227,7 @@ fn add_flows<'a, T: Element<'a>>(
     }
 }
 
-/// Adds rows of groups or meters to a part, in the order of their numbers.
+/// Adds rows of groups or meters to a part, by number.
 fn add_numbered<'a, T, R: Element<'a>>(
     part: &mut Part,
     numbered: &mut Numbered<T>,

@@ -6,10 +6,10 @@
 //!            malformed
 //! packets that the pipeline hands up ─► packet_in ─► the outputs of the sessions whose role and filter want them
 //! ```
-//! Messages are carried out one after the other in order of arrival, each completely before the next, except for
-//! replies that may be long (`long_reply`): these are written part by part, and a barrier waits for their end. All
-//! messages after a change to many entries (`long_change`) wait for its end. A multipart request also waits for the end
-//! of other controllers' changes, so that it does not see half of one.
+//! Messages are handled in order of arrival, each completely before the next, except for replies that may be long
+//! (`long_reply`): these are written in parts, and a barrier waits for their end. All messages after a change to many entries
+//! (`long_change`) wait for its end. A multipart request also waits for the end of other controllers' changes, so that it
+//! does not see half of a change.
 
 mod controller;
 mod error;
@@ -44,11 +44,11 @@ use turn::Turn;
 use urtica_pipeline::{Pipeline, RemovedEntry};
 use urtica_wire::{ConfigFlags, ControllerRole, Message, Port, PortReason, PortStatus, Version};
 
-/// Identifies a controller's connection.
+/// Identifies a connection to a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(u64);
 
-/// State of the switch's side of the channel.
+/// The state of the switch's side of the channel.
 #[derive(Debug)]
 pub(crate) struct Agent {
     versions: Vec<Version>,
@@ -56,22 +56,22 @@ pub(crate) struct Agent {
     connections: u64,
     buffers: Buffers,
     rate_limit: RateLimit,
-    /// Generation id of the latest request for master or slave; `None` before the first (1.3.5 section 6.3.6).
+    /// Generation id of the latest request for the role of master or slave; `None` before the first (1.3.5 section 6.3.6).
     generation_id: Option<u64>,
-    /// How fragments are handled: one setting for the whole switch.
+    /// The handling of fragments: one setting for the whole switch.
     fragments: ConfigFlags,
-    /// The version of the last flow mod, which decides the meaning of entries.
+    /// The version of the last flow mod, which determines the meaning of entries.
     pub entries_version: Option<Version>,
     packet_ins_dropped: u64,
     /// The changes that were durable at the last check.
     pub durability: Durability,
-    /// What may still be done in the current controller's turn.
+    /// The remaining allowance of the current controller's turn.
     pub turn: Turn,
     /// The rest of changes whose controllers have disconnected.
     abandoned_changes: VecDeque<LongChange>,
     /// The connection whose waiting work was last continued.
     last_turn: ConnectionId,
-    /// Connections that have to end because of messages that had waited, and why.
+    /// Connections that must end because of messages that had waited, and the reasons.
     ended: Vec<(ConnectionId, SessionError)>,
 }
 
@@ -106,14 +106,14 @@ impl Agent {
         id
     }
 
-    /// Forgets a connection.
+    /// Removes a connection.
     pub fn disconnect(&mut self, id: ConnectionId) {
         let session = self.sessions.remove(&id);
         self.abandoned_changes
             .extend(session.and_then(|session| session.change));
     }
 
-    /// Returns whether a change to many entries is under way.
+    /// Returns whether a change to many entries is in progress.
     pub fn is_changing(&self) -> bool {
         let mut sessions = self.sessions.values();
         !self.abandoned_changes.is_empty() || sessions.any(|session| session.change.is_some())
@@ -143,7 +143,7 @@ impl Agent {
             .any(|session| session.version().is_some())
     }
 
-    /// Returns whether a controller wants packets that no entry matches: 1.0's do, 1.3's have table-miss entries.
+    /// Returns whether a controller wants packets that match no entry: those of 1.0 do, those of 1.3 have table-miss entries.
     pub fn wants_table_misses(&self) -> bool {
         self.sessions.values().any(Session::wants_table_misses)
     }
@@ -169,7 +169,7 @@ impl Agent {
         self.fragments.is_empty() && self.entries_version == Some(Version::Of10)
     }
 
-    /// Returns the number of packet-ins that were dropped because there were too many.
+    /// Returns the number of packet-ins that were dropped because of the rate limit or unread output.
     pub fn packet_ins_dropped(&self) -> u64 {
         self.packet_ins_dropped
     }
@@ -204,7 +204,7 @@ impl Agent {
         }
     }
 
-    /// Notes that a connection has to end, and why.
+    /// Notes that a connection must end, and why.
     pub fn end(&mut self, id: ConnectionId, reason: SessionError) {
         self.ended.push((id, reason));
     }
@@ -214,7 +214,7 @@ impl Agent {
         std::mem::take(&mut self.ended)
     }
 
-    /// Sends echo requests to silent controllers; returns the connections that have to end.
+    /// Sends echo requests to silent controllers; returns the connections that must end.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, SessionError)> {
         let ended = |(&id, session): (&ConnectionId, &mut Session)| {
             let error = session.handle_timeout(now).err()?;

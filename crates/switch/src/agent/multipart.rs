@@ -27,8 +27,8 @@ impl Switch {
             let part = frame.get(BODY_AT..).unwrap_or_default();
             return self.handle_table_features_part(request, part, has_more);
         }
-        // The body of every other request has a fixed size, which several messages together would exceed. In 1.0 the
-        // flag has no meaning.
+        // Every other request has a body of fixed size, which several messages together would exceed. In 1.0 the flag has no
+        // meaning.
         if has_more && request.version == Version::Of13 {
             return Err(ErrorCode::BadRequestBadLen);
         }
@@ -94,7 +94,7 @@ impl Switch {
             MultipartRequestBody::Experimenter(_) => {
                 return Err(ErrorCode::BadRequestBadExperimenter);
             }
-            // Assembled above, or a long reply.
+            // Either assembled above, or a long reply.
             _ => return Err(ErrorCode::BadRequestBadMultipart),
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Switch {
         answer_rows(&mut self.agent, request, empty, rows);
     }
 
-    /// Answers Urtica's own request, for the tables with entries.
+    /// Answers Urtica's experimenter request, for the tables with entries.
     fn answer_table_forms(&mut self, request: Request) {
         let pipeline = self.shared.pipeline();
         let used = pipeline

@@ -1,4 +1,4 @@
-//! Packets for controllers: which controllers receive one, how much of it, and the rate limit.
+//! Packet-ins: the controllers that receive a packet, how much of it, and the rate limit.
 
 use super::session::Session;
 use super::{Agent, connected};
@@ -9,19 +9,19 @@ use urtica_wire::{
     BufferId, CONTROLLER_NO_BUFFER, Match, Message, OxmField, PacketIn, PacketInReason, Version,
 };
 
-/// The cookie of a packet that no entry sent up.
+/// The cookie of a packet that no entry sent.
 const NO_COOKIE: u64 = u64::MAX;
-/// Maximum number of a packet's bytes that always fit into a message with the packet-in's own fields.
+/// Maximum number of a packet's bytes that always fit into a message, with the packet-in's own fields.
 const MAX_DATA_BYTES: usize = 65_000;
-/// Size of a burst of packet-ins, as the time that it takes at the limited rate.
+/// Size of a burst of packet-ins, as its duration at the limited rate.
 const BURST: Duration = Duration::from_millis(100);
 
-/// A rate limit that allows small bursts: the generic cell rate algorithm (ITU-T I.371), which is a token bucket that
-/// keeps one time instead of a number of tokens.
+/// A rate limit that allows small bursts: the generic cell rate algorithm (ITU-T I.371), a token bucket that stores a time
+/// instead of a number of tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateLimit {
     interval: Duration,
-    /// When the bucket would be full again.
+    /// The time when the bucket would be full again.
     full_at: Duration,
 }
 
@@ -35,7 +35,7 @@ impl RateLimit {
         }
     }
 
-    /// Returns whether one more may pass, and counts it if so.
+    /// Returns whether another packet may pass, and counts it if so.
     pub fn admits(&mut self, now: Duration) -> bool {
         let full_at = self.full_at.max(now);
         let burst = BURST.max(self.interval);
@@ -47,11 +47,11 @@ impl RateLimit {
     }
 }
 
-/// A packet on its way to controllers.
+/// A packet that is being sent to controllers.
 struct Handover<'a> {
     packet: &'a Packet,
     cause: PacketInCause,
-    /// The id under which the packet is kept, once that has been tried.
+    /// The id of the buffer with the packet, once buffering was attempted.
     buffer_id: Option<BufferId>,
     now: Duration,
 }
@@ -64,8 +64,8 @@ impl Agent {
         });
     }
 
-    /// Sends a packet that no entry matched to 1.0's controllers, as 1.0 section 3.4 requires. 1.3's receive packets
-    /// from table-miss entries only, and without one the packet is dropped (1.3.5 section 5.4). If both are connected,
+    /// Sends a packet that matched no entry to 1.0's controllers, as 1.0 section 3.4 requires. 1.3's controllers receive
+    /// packets only from table-miss entries; without one the packet is dropped (1.3.5 section 5.4). If both kinds are connected,
     /// each is treated as its version requires, as in Open vSwitch.
     pub fn send_table_miss(&mut self, packet: &Packet, now: Duration) {
         let cause = PacketInCause {
@@ -128,8 +128,8 @@ impl Handover<'_> {
         session.send(&Message::PacketIn(packet_in));
     }
 
-    /// Returns the maximum length: an output action's own; for packets sent up without one, `miss_send_len` (1.3.5
-    /// section 7.3.2).
+    /// Returns the maximum length: that of the output action, or `miss_send_len` for packets sent without one (1.3.5 section
+    /// 7.3.2).
     fn max_len(&self, version: Version, session: &Session) -> u16 {
         let is_miss = version == Version::Of10 && self.cause.reason == PacketInReason::NoMatch;
         match self.cause.reason {
@@ -139,7 +139,7 @@ impl Handover<'_> {
         }
     }
 
-    /// Keeps the packet, once for all controllers. If it cannot be kept, it is sent whole.
+    /// Buffers the packet, once for all controllers. If it cannot be buffered, it is sent whole.
     fn keep(&mut self, max_len: u16, buffers: &mut Buffers) -> (BufferId, usize) {
         if max_len == CONTROLLER_NO_BUFFER {
             return (BufferId::NONE, usize::MAX);
@@ -155,7 +155,7 @@ impl Handover<'_> {
     }
 }
 
-/// Returns the fields that are not in the packet's bytes; zero fields may be omitted (1.3.5 section 7.4.1).
+/// Returns the fields that are not in the packet's bytes. Fields with the value 0 may be omitted (1.3.5 section 7.4.1).
 fn pipeline_fields(packet: &Packet) -> Match<'static> {
     let mut fields = Match::any().in_port(packet.in_port);
     if packet.in_phy_port != packet.in_port {

@@ -8,7 +8,7 @@ use urtica_wire::packet::ethernet;
 use urtica_wire::{Action, ErrorCode, PacketOut, PortNo};
 
 impl Switch {
-    /// Checks the whole message before using its buffer, so that a controller can try again.
+    /// Handles a packet-out. The whole message is checked before its buffer is used, so that a controller can try again.
     pub(super) fn handle_packet_out(
         &mut self,
         request: Request,
@@ -24,15 +24,15 @@ impl Switch {
         Ok(())
     }
 
-    /// Carries out actions on a packet.
+    /// Executes actions on a packet.
     pub(super) fn carry_out(&mut self, packet: Packet, actions: &[Action], now: Duration) {
         self.carry_out_with(now, |pipeline, egress| {
             pipeline.packet_out(packet, actions, now, egress);
         });
     }
 
-    /// "It must be set to either a valid standard switch port or OFPP_CONTROLLER" (1.3.5 section 7.3.7); 1.0 has
-    /// OFPP_NONE for the latter, and many controllers of 1.3 still use it.
+    /// "It must be set to either a valid standard switch port or OFPP_CONTROLLER" (1.3.5 section 7.3.7). 1.0 uses OFPP_NONE
+    /// instead of the latter, and many controllers of 1.3 still do.
     fn check_in_port(&self, in_port: PortNo) -> Result<(), ErrorCode> {
         match in_port {
             PortNo::CONTROLLER | PortNo::ANY => Ok(()),

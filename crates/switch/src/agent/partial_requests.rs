@@ -8,12 +8,12 @@ const MAX_BYTES: usize = 4 << 20;
 /// Maximum number of incomplete requests.
 const MAX_REQUESTS: usize = 8;
 
-/// Incomplete multipart requests, by their xids.
+/// Incomplete multipart requests, by xid.
 #[derive(Debug, Default)]
 pub(crate) struct PartialRequests(BTreeMap<u32, Vec<u8>>);
 
 impl PartialRequests {
-    /// Appends a message's part of the body; returns the whole body once it is complete.
+    /// Appends the part of the body in a message; returns the whole body once it is complete.
     ///
     /// # Errors
     /// OFPBRC_MULTIPART_BUFFER_OVERFLOW if the limit would be exceeded; the request is then dropped.

@@ -1,4 +1,4 @@
-//! Ports as controllers see and change them.
+//! Port descriptions for controllers, and port mods.
 
 use super::requests::Request;
 use crate::Switch;
@@ -12,7 +12,7 @@ const CONFIG_13: PortConfig = PortConfig::PORT_DOWN
     .union(PortConfig::NO_RECV)
     .union(PortConfig::NO_FWD)
     .union(PortConfig::NO_PACKET_IN);
-/// Bits that 1.0 can configure. This switch has no spanning tree, for which 1.0 has bits too.
+/// Bits that 1.0 can configure. It also has bits for the spanning tree, which this switch does not have.
 const CONFIG_10: PortConfig = CONFIG_13.union(PortConfig::NO_FLOOD);
 /// The rates that only 1.3 has.
 const FEATURES_13: PortFeatures = PortFeatures::FD_40GB
@@ -73,8 +73,8 @@ impl Switch {
     }
 }
 
-/// Returns the bits to change. 1.0 has no error for bits that cannot be changed: they stay as they are, as the
-/// port-status message shows.
+/// Returns the bits to change. 1.0 has no error for bits that cannot be changed: they stay unchanged, as the port-status
+/// message shows.
 fn configurable(version: Version, port_mod: &PortMod) -> Result<PortConfig, ErrorCode> {
     match version {
         Version::Of10 => Ok(port_mod.mask & CONFIG_10),
@@ -83,7 +83,7 @@ fn configurable(version: Version, port_mod: &PortMod) -> Result<PortConfig, Erro
     }
 }
 
-/// Refuses changes of the advertised features, which back ends decide; zero requests no change.
+/// Refuses to change the advertised features, which back ends determine; zero requests no change.
 fn check_advertise(port: &Port, advertise: PortFeatures) -> Result<(), ErrorCode> {
     if advertise.is_empty() || advertise == port.advertised {
         return Ok(());

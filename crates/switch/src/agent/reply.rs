@@ -1,5 +1,5 @@
-//! Multipart replies of many rows, split into messages of valid length. Replies with few rows are written at once; see
-//! [`super::long_reply`] for the others.
+//! Multipart replies of many rows, split into messages of valid length. Replies that are short enough are written at once;
+//! see [`super::long_reply`] for the others.
 
 use urtica_wire::{
     Element, EncodeError, Message, MultipartFlags, MultipartReply, MultipartReplyBody, Version,
@@ -10,7 +10,7 @@ const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
 /// Offset of the flags, in both versions' messages.
 const FLAGS_AT: usize = 10;
 
-/// One message of a reply, at the end of an output, to which rows are added.
+/// A message of a reply at the end of an output, to which rows are added.
 pub(super) struct Part<'out> {
     version: Version,
     out: &'out mut Vec<u8>,
@@ -24,7 +24,7 @@ pub(super) struct Part<'out> {
 pub(super) enum Added {
     /// The row was added, or fits into no message.
     Done,
-    /// The row belongs into the next message, which has more space.
+    /// The row did not fit, and belongs into the next message.
     Full,
 }
 
@@ -32,7 +32,7 @@ impl<'out> Part<'out> {
     /// Starts a message without rows, whose body is `empty`, at the end of `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] if the version does not have such a reply; nothing was appended then.
+    /// [`EncodeError`] if the version does not have such a reply; then nothing was appended.
     pub fn begin(
         version: Version,
         xid: u32,
@@ -56,8 +56,8 @@ impl<'out> Part<'out> {
         })
     }
 
-    /// Adds a row. A row that the version cannot express is omitted, and so is one that is longer than any message,
-    /// such as an entry that a message of the maximum length added.
+    /// Adds a row. A row that the version cannot express is omitted, as is one that is longer than any message, such as an
+    /// entry that a message of the maximum length added.
     pub fn add<'a>(&mut self, row: &impl Element<'a>) -> Added {
         let end = self.out.len();
         let encoded = row.encode(self.version, self.out);
@@ -105,7 +105,7 @@ impl<'out> Part<'out> {
 /// `empty` is the reply's body without rows.
 ///
 /// # Errors
-/// [`EncodeError`] if the version does not have such a reply; nothing was appended then.
+/// [`EncodeError`] if the version does not have such a reply; then nothing was appended.
 pub(super) fn write_rows<'a, T: Element<'a>>(
     version: Version,
     xid: u32,

@@ -1,4 +1,4 @@
-//! Dispatch of every message that a controller may send, and the handling of the short ones.
+//! Dispatch of all messages that a controller may send, and the handlers of the short ones.
 
 use super::ConnectionId;
 use crate::Switch;
@@ -8,7 +8,7 @@ use urtica_wire::{
     TABLE_ALL, TableMod, Version,
 };
 
-/// The request that is being carried out.
+/// The request being handled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub connection: ConnectionId,
@@ -17,13 +17,13 @@ pub(crate) struct Request {
     pub now: Duration,
 }
 
-/// The capabilities of a switch of 1.3.
+/// The capabilities of a 1.3 switch.
 const CAPABILITIES_13: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::TABLE_STATS)
     .union(Capabilities::PORT_STATS)
     .union(Capabilities::QUEUE_STATS)
     .union(Capabilities::GROUP_STATS);
-/// The capabilities of a switch of 1.0.
+/// The capabilities of a 1.0 switch.
 const CAPABILITIES_10: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::TABLE_STATS)
     .union(Capabilities::PORT_STATS)
@@ -31,11 +31,11 @@ const CAPABILITIES_10: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::ARP_MATCH_IP);
 /// 1.0's actions: all from OFPAT_OUTPUT to OFPAT_ENQUEUE.
 const ACTIONS_10: u32 = 0xfff;
-/// OFPTC_DEPRECATED_MASK: bits of a table's configuration that had a meaning before 1.3 and are ignored.
+/// OFPTC_DEPRECATED_MASK: bits of a table's configuration that had a meaning before 1.3, and are ignored.
 const OFPTC_DEPRECATED_MASK: u32 = 3;
 
 impl Switch {
-    /// Carries out one message of a controller; an invalid one is answered with an error.
+    /// Handles one message of a controller. An invalid one is answered with an error.
     pub(crate) fn handle_message(
         &mut self,
         connection: ConnectionId,
@@ -61,7 +61,7 @@ impl Switch {
         }
     }
 
-    /// Refuses slaves' writes: they may only read (1.3.5 section 6.3.6).
+    /// Refuses slaves' writes, since slaves may only read (1.3.5 section 6.3.6).
     fn check_role(&self, connection: ConnectionId, message: &Message) -> Result<(), ErrorCode> {
         let is_write = matches!(
             message,
@@ -151,8 +151,8 @@ impl Switch {
         self.reply(request, &Message::FeaturesReply(features));
     }
 
-    /// Answers a barrier, or refuses it if waiting for the disk has failed: a reply would claim that the changes before
-    /// it outlive the switch.
+    /// Answers a barrier, or refuses it if waiting for the disk has failed: a reply would claim that the previous changes
+    /// outlive the switch.
     fn handle_barrier(&mut self, request: Request) -> Result<(), ErrorCode> {
         let session = self.agent.session_mut(request.connection);
         let wanted = session.and_then(|session| session.take_durable_wanted());
@@ -172,8 +172,8 @@ impl Switch {
         self.reply(request, &Message::GetConfigReply(config));
     }
 
-    /// Sets how fragments are handled, for all controllers, so slaves may not change it; the length of packet-ins is
-    /// each controller's own setting. Nothing here reassembles fragments, as the capabilities show.
+    /// Sets the handling of fragments for all controllers, so slaves may not change it. The length of packet-ins is each
+    /// controller's own setting. This switch never reassembles fragments, as the capabilities show.
     fn handle_set_config(
         &mut self,
         request: Request,

@@ -1,4 +1,4 @@
-//! Role requests, which elect one of several controllers as master (1.3.5 sections 6.3.6, 7.3.9), in 1.0 by Nicira's
+//! Role requests, which elect one of several controllers as master (1.3.5 sections 6.3.6, 7.3.9). 1.0 uses Nicira's
 //! extension.
 
 use super::requests::Request;
@@ -9,7 +9,7 @@ use urtica_wire::{ControllerRole, ErrorCode, Experimenter, Message, NiciraMessag
 const NO_GENERATION: u64 = u64::MAX;
 
 impl Agent {
-    /// Changes a controller's role, and replies with the role that it has.
+    /// Changes a controller's role, and replies with the resulting role.
     ///
     /// # Errors
     /// OFPRRFC_STALE if the election is older than a known one, OFPRRFC_BAD_ROLE for an invalid role.
@@ -35,8 +35,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Carries out a vendor message of 1.0, as Open vSwitch does: roles without elections, and the filter of
-    /// asynchronous messages.
+    /// Handles a vendor message of 1.0 like Open vSwitch: roles without elections, and the filter of asynchronous messages.
     ///
     /// # Errors
     /// OFPBRC_BAD_VENDOR for any other message, OFPBRC_EPERM for an invalid role, OFPBRC_BAD_LEN.
@@ -77,8 +76,8 @@ impl Agent {
         }
     }
 
-    /// Records an election. Generation ids may wrap around: one is older than another if their distance, taken as
-    /// signed, is negative.
+    /// Records an election. Generation ids may wrap around: one is older than another if their distance, interpreted as a
+    /// signed number, is negative.
     fn hold_election(&mut self, generation_id: u64) -> Result<(), ErrorCode> {
         let is_stale = self
             .generation_id

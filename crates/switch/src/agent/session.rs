@@ -1,4 +1,4 @@
-//! One controller's connection: hello, echo, malformed messages, and the asynchronous messages that it wants.
+//! A connection to a controller: hello, echo, malformed messages, and the output of asynchronous messages.
 //!
 //! ```text
 //! start ─► Hello ──hello──► Up(version)
@@ -20,39 +20,39 @@ use urtica_wire::{
     PacketInReason, Version, split_frame,
 };
 
-/// Message types with one number in all versions.
+/// Message types whose numbers are equal in all versions.
 const OFPT_HELLO: u8 = 0;
 const OFPT_ERROR: u8 = 1;
 
 /// Silence after which an echo request is sent.
 const ECHO_INTERVAL: Duration = Duration::from_secs(5);
-/// Size of output from which the controller should not be read from: it does not read its replies.
+/// Size of output from which the controller should not be read from, because it does not read its replies.
 const OUTPUT_HIGH_BYTES: usize = 1 << 20;
-/// Size of output from which multipart requests wait, and replies in parts are paused. With one more part, at most
-/// twice as much waits.
+/// Size of output from which multipart requests wait, and replies in parts are paused. With another part, at most twice
+/// as much waits.
 const REPLY_OUTPUT_BYTES: usize = 64 << 10;
-/// Size of output from which no more packet-ins are sent, so that replies do not have to wait behind a flood of them.
+/// Size of output from which packet-ins are no longer sent, so that replies do not wait behind a flood of them.
 const PACKET_IN_OUTPUT_BYTES: usize = 256 << 10;
 /// Size of output from which all requests wait, and asynchronous messages are dropped.
 const OUTPUT_MAX_BYTES: usize = 16 << 20;
-/// Maximum number of bytes of requests that wait.
+/// Maximum number of bytes of waiting requests.
 const INPUT_MAX_BYTES: usize = 1 << 20;
 /// Number of bytes of a failed request that an error quotes: "at least 64 bytes" (1.3.5 section 7.4.4).
 const QUOTED_BYTES: usize = 64;
 
-/// The xid of the hello and of asynchronous messages. Controllers that count their requests do not use it, so a controller that
-/// pairs messages by xid does not mistake one of these for a reply. Open vSwitch sends it, too.
+/// The xid of the hello and of asynchronous messages, as in Open vSwitch. Controllers that number their requests do not use
+/// it, so a controller that pairs messages by xid does not mistake one of these for a reply.
 const UNASKED_XID: u32 = 0;
 
-/// One connection.
+/// A connection to a controller.
 #[derive(Debug)]
 pub(crate) struct Session {
     versions: Vec<Version>,
     peer: String,
     version: Option<Version>,
-    /// The start of an incomplete message, or messages that wait.
+    /// The start of an incomplete message, or waiting messages.
     pub input: Vec<u8>,
-    /// Whether the first message of the input waits for its turn.
+    /// Whether the first message of the input is waiting.
     is_waiting: bool,
     pub output: Vec<u8>,
     /// The unwritten rest of a reply.
@@ -66,7 +66,7 @@ pub(crate) struct Session {
     started: Duration,
     last_activity: Duration,
     last_probe: Option<Duration>,
-    /// Size of the output at the last time-out.
+    /// Size of the output at the last timeout.
     last_output_bytes: usize,
     /// Whether the output was read since then, so that a reply could continue.
     has_been_read: bool,
@@ -103,7 +103,7 @@ impl Session {
         session
     }
 
-    /// Returns the version agreed on, once the controller has sent its hello.
+    /// Returns the negotiated version, once the controller has sent its hello.
     pub fn version(&self) -> Option<Version> {
         self.version
     }
@@ -123,8 +123,8 @@ impl Session {
         self.output.len() < REPLY_OUTPUT_BYTES
     }
 
-    /// Returns whether a message may be carried out now: the output has space for its reply, and the message has
-    /// nothing to wait for. Otherwise notes that it waits.
+    /// Returns whether a message may be handled now: the output has space for its reply, and the message need not wait.
+    /// Otherwise notes that it waits.
     pub fn admits(&mut self, frame: &[u8], turn: &Turn, others: Others) -> bool {
         self.is_waiting = !self.may_carry_out(frame, turn, others);
         if self.is_waiting && self.is_barrier_of_disk(frame) {
@@ -139,12 +139,12 @@ impl Session {
         self.is_waiting && self.durable_wanted.is_some()
     }
 
-    /// Returns the change whose durability a barrier that may now be answered has waited for.
+    /// Returns the change whose durability the next barrier has waited for, if the barrier may now be answered.
     pub fn take_durable_wanted(&mut self) -> Option<u64> {
         self.durable_wanted.take()
     }
 
-    /// Returns whether a message is a barrier that waits for nothing in memory.
+    /// Returns whether a message is a barrier that waits at most for the disk.
     fn is_barrier_of_disk(&self, frame: &[u8]) -> bool {
         let awaits = self.version.map(|version| Awaits::of(version, frame));
         awaits == Some(Awaits::Replies) && self.change.is_none() && self.reply.is_none()
@@ -172,7 +172,7 @@ impl Session {
         is_ready && self.has_space()
     }
 
-    /// Returns whether a change or a reply can continue, or a message that waited can be carried out.
+    /// Returns whether a change or a reply can continue, or a message that waited can be handled.
     pub fn can_continue(&self, others: Others) -> bool {
         if self.change.is_some() {
             return true;
@@ -188,7 +188,7 @@ impl Session {
         self.may_carry_out_waiting(Others::default()) == Some(Awaits::Room)
     }
 
-    /// Returns the kind of message that waits, if it may be carried out given the work of others.
+    /// Returns the reason why the waiting message was delayed, if it may be handled given the work of others.
     fn may_carry_out_waiting(&self, others: Others) -> Option<Awaits> {
         let (true, Ok(Some((frame, _)))) = (self.is_waiting, split_frame(&self.input)) else {
             return None;
@@ -213,7 +213,7 @@ impl Session {
         }
     }
 
-    /// Ends a reply that cannot be completed. The request is not kept, so nothing is quoted.
+    /// Ends a reply that cannot be completed. The request was not kept, so the error quotes nothing.
     fn end_reply(&mut self, reply: &LongReply) {
         urtica_log::warn!(
             about: urtica_log::without_port(&self.peer), peer = self.peer,
@@ -233,8 +233,7 @@ impl Session {
         self.output.len() < PACKET_IN_OUTPUT_BYTES
     }
 
-    /// Returns whether the controller wants packets that no entry matches, not even a table-miss entry (1.0 section
-    /// 3.4).
+    /// Returns whether the controller wants packets that match no entry, not even a table-miss entry (1.0 section 3.4).
     pub fn wants_table_misses(&self) -> bool {
         self.version() == Some(Version::Of10)
             && self.controller.wants_packet_in(PacketInReason::NoMatch)
@@ -246,10 +245,10 @@ impl Session {
         self.last_probe = None;
     }
 
-    /// Handles one whole frame; returns the message decoded if the switch has to act on it.
+    /// Handles one complete frame. Returns the decoded message if the switch must handle it.
     ///
     /// # Errors
-    /// If the connection has to end, once the output has been sent.
+    /// If the connection must end, once the output has been sent.
     pub fn handle_frame<'a>(
         &mut self,
         frame: &'a [u8],
@@ -272,7 +271,7 @@ impl Session {
         }
     }
 
-    /// Checks the start of an incomplete message: a peer that is no controller is rejected early.
+    /// Checks the start of an incomplete message, to reject peers early that are not controllers.
     ///
     /// # Errors
     /// If a first message cannot be a hello.
@@ -284,7 +283,7 @@ impl Session {
         }
     }
 
-    /// Handles bytes that cannot be split into messages; returns why the connection has to end.
+    /// Handles bytes that cannot be split into messages; returns why the connection must end.
     pub fn handle_malformed(&mut self, error: DecodeError, bytes: &[u8]) -> SessionError {
         if self.version.is_some() {
             self.send_error(error.code(), bytes);
@@ -295,7 +294,7 @@ impl Session {
         }
     }
 
-    /// Handles the passage of time: sends an echo request to a silent controller.
+    /// Handles timeouts: sends an echo request to a silent controller.
     ///
     /// # Errors
     /// If it has been silent for too long.
@@ -346,7 +345,7 @@ impl Session {
             code: ErrorCode::HelloFailedIncompatible,
             data: sentence.as_bytes(),
         };
-        // If we have only one of two versions, the lower is the one that the controller may be able to read.
+        // If the switch has only one of two versions, the lower one may be the one that the controller understands.
         let version = match hello.version < Version::Of13.to_wire() {
             true => Version::Of10,
             false => self.highest(),
@@ -409,7 +408,7 @@ impl Session {
         }
     }
 
-    /// Sends an asynchronous message, unless the controller has left too much output unread.
+    /// Sends an asynchronous message, unless too much output is unread.
     pub fn send(&mut self, message: &Message) {
         if self.has_space() {
             self.reply(UNASKED_XID, message);
@@ -424,7 +423,7 @@ impl Session {
         }
     }
 
-    /// Answers a message that was refused, quoting it; errors are never answered with errors.
+    /// Answers a message with an error, which quotes it. Errors are never answered with errors.
     pub fn send_error(&mut self, code: ErrorCode, frame: &[u8]) {
         let header = Header::peek(frame).filter(|header| header.message_type != OFPT_ERROR);
         let (Some(header), Some(version)) = (header, self.version) else {
@@ -471,7 +470,7 @@ fn is_only_sent_by_switches(version: Version, message_type: u8) -> bool {
     }
 }
 
-/// Returns whether bytes, possibly incomplete, can start a hello, or an OFPT_ERROR that refuses ours.
+/// Returns whether bytes, possibly incomplete, can be the start of a hello, or of an OFPT_ERROR that refuses ours.
 fn may_open(bytes: &[u8]) -> bool {
     let has_version = bytes.first().is_none_or(|&version| version != 0);
     let message_type = bytes.get(1).copied().unwrap_or(OFPT_HELLO);

@@ -1,4 +1,4 @@
-//! Why connections end.
+//! Reasons why connections end.
 
 use std::time::Duration;
 use urtica_wire::{DecodeError, ErrorCode};
@@ -9,20 +9,20 @@ pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Silence after which a controller is considered dead.
 pub(super) const DEAD_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Why a connection has to end.
+/// The reason why a connection must end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// No such connection exists.
+    /// There is no such connection.
     #[error("the connection is not open; expected one that connect() returned")]
     NotOpen,
-    /// A message is malformed in a way that hides where the next one starts.
+    /// A message is malformed so that the start of the next one is unknown.
     #[error("{0}; the rest of the stream cannot be read")]
     Malformed(#[from] DecodeError),
-    /// The peer is no controller.
+    /// The peer is not a controller.
     #[error("the first bytes are not an OpenFlow hello; expected a controller")]
     NotOpenFlow,
-    /// The controller speaks TLS, and this end does not.
+    /// The controller uses TLS, but this end does not.
     #[error("the controller speaks TLS there; expected ssl: or pssl: here, or ptcp: or tcp: there")]
     Tls,
     /// The controller and the switch have no version in common.
@@ -31,7 +31,7 @@ pub enum SessionError {
          these there"
     )]
     NoCommonVersion {
-        /// The controller's highest version, as on the wire.
+        /// The controller's highest version, as a wire version.
         theirs: u8,
         /// The switch's versions.
         ours: String,
@@ -45,7 +45,7 @@ pub enum SessionError {
     /// The controller did not answer an echo request.
     #[error("nothing received for {DEAD_INTERVAL:?}, not even an echo reply")]
     Dead,
-    /// The controller does not read its replies, and sends more requests.
+    /// The controller does not read its replies, but sends further requests.
     #[error("{0} bytes of output are unread; expected a controller that reads its replies")]
     NotRead(usize),
 }

@@ -1,5 +1,4 @@
-//! Statistics in the form of each version: the pipeline's rows without fields that 1.0 lacks, and with fields that only
-//! it has.
+//! Statistics for each version: the pipeline's rows, without fields that 1.0 lacks, and with fields that only 1.0 has.
 
 use std::time::Duration;
 use urtica_pipeline::FlowEntry;
@@ -8,7 +7,7 @@ use urtica_wire::{FixedName, FlowModFlags, FlowStats, PortStats, TableStats, Ver
 /// OFPFW_ALL: all fields that 1.0 matches may be wildcarded.
 const OFPFW_ALL: u32 = (1 << 22) - 1;
 
-/// Converts an entry. 1.0 does not report the flags that an entry was added with.
+/// Converts an entry. 1.0 does not report the flags with which an entry was added.
 pub(super) fn flow(version: Version, entry: &FlowEntry, now: Duration) -> FlowStats<'static> {
     let stats = entry.to_stats(now);
     match version {
@@ -21,7 +20,7 @@ pub(super) fn flow(version: Version, entry: &FlowEntry, now: Duration) -> FlowSt
     }
 }
 
-/// Converts a table. 1.0 reports more than a table's use.
+/// Converts a table. 1.0 reports a name, wildcards and a maximum in addition to counters.
 pub(super) fn table(version: Version, stats: TableStats, max_entries: u32) -> TableStats {
     match version {
         Version::Of13 => stats,

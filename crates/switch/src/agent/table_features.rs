@@ -1,4 +1,4 @@
-//! What tables can do (1.3.5 section 7.3.5.5). It cannot be changed, but a request for the present features is granted.
+//! Table features (1.3.5 section 7.3.5.5). They cannot be changed, but a request for the current features succeeds.
 
 use super::multipart::answer_rows;
 use super::requests::Request;
@@ -8,8 +8,7 @@ use urtica_pipeline::TableFeatureIds;
 use urtica_wire::{ErrorCode, List, MultipartReplyBody, TableFeatures};
 
 impl Switch {
-    /// Reports table features. A request that names tables requests these features exactly: it is granted if they
-    /// match.
+    /// Reports table features. A request that names tables requests exactly these features, and succeeds if they match.
     pub(super) fn handle_table_features(
         &mut self,
         request: Request,

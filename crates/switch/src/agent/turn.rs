@@ -1,14 +1,14 @@
-//! Limits on the work for one controller before others, and packets, have their turn.
+//! Limits on the work for one controller, before other controllers and packets have their turn.
 
 use crate::state_file::Durability;
 use urtica_wire::{Header, Version};
 
-/// Number of entries that one turn may visit: some hundred microseconds.
+/// Number of entries that one turn may visit, in some hundred microseconds.
 const LOOKS: usize = 512;
-/// Cost of a multipart request itself, in visits of entries.
+/// Cost of a multipart request itself, as a number of visited entries.
 const REQUEST_LOOKS: usize = 16;
 
-/// What may still be done in a turn.
+/// The remaining allowance of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     /// Number of entries that may still be visited.
@@ -32,39 +32,39 @@ impl Turn {
     }
 }
 
-/// What a controller's message has to wait for.
+/// The reason why a controller's message must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaits {
     Nothing,
-    /// The end of the reply that is being written: barriers (1.3.5 section 6.2).
+    /// A barrier waits for the end of the reply being written (1.3.5 section 6.2).
     Replies,
-    /// The same as `Replies`, space for its own reply, and the end of changes that are under way: multipart requests.
+    /// A multipart request waits for this, for space for its own reply, and for the end of changes in progress.
     Room,
-    /// Other controllers' multipart requests that wait for the end of changes: flow, group and meter mods. Otherwise a
-    /// controller that sends changes without end would keep others from reading.
+    /// A flow, group or meter mod waits for other controllers' multipart requests that wait for the end of changes. Otherwise a
+    /// controller that sends changes without end would prevent others from reading.
     Readers,
 }
 
 /// Other controllers' work, for which a message may have to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Others {
-    /// A change to many entries is under way.
+    /// A change to many entries is in progress.
     pub are_changing: bool,
     /// A multipart request waits only for the end of such a change.
     pub wait_to_read: bool,
-    /// The durable changes, which barriers may have to wait for.
+    /// The durable changes, for which barriers may have to wait.
     pub durability: Durability,
 }
 
 impl Awaits {
-    /// Returns what a frame has to wait for.
+    /// Returns the reason why a frame may have to wait.
     pub fn of(version: Version, frame: &[u8]) -> Self {
         let message_type = Header::peek(frame).map(|header| header.message_type);
         // OFPT_STATS_REQUEST and OFPT_BARRIER_REQUEST in 1.0, OFPT_MULTIPART_REQUEST and OFPT_BARRIER_REQUEST in 1.3.
         match (version, message_type) {
             (Version::Of10, Some(16)) | (Version::Of13, Some(18)) => Self::Room,
             (Version::Of10, Some(18)) | (Version::Of13, Some(20)) => Self::Replies,
-            // OFPT_FLOW_MOD in 1.0, this, OFPT_GROUP_MOD and OFPT_METER_MOD in 1.3.
+            // OFPT_FLOW_MOD in 1.0; OFPT_FLOW_MOD, OFPT_GROUP_MOD and OFPT_METER_MOD in 1.3.
             (Version::Of10, Some(14)) | (Version::Of13, Some(14 | 15 | 29)) => Self::Readers,
             _ => Self::Nothing,
         }

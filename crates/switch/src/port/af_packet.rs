@@ -1,33 +1,29 @@
-//! A network interface by AF_PACKET: works with every driver, in every container with the necessary capability.
+//! A network interface through AF_PACKET, which works with every driver, in every container with the necessary capability.
 //!
-//! **What.** A socket with a ring of slots (TPACKET_V2), which the kernel fills with the frames that the interface
-//! receives, and a second socket that sends bursts (`sendmmsg`). The interface is promiscuous as long as the port
-//! exists. The port does not receive frames that it sends itself. A VLAN tag that the kernel has removed is inserted
-//! again; checksums and segments that a local sender left to the hardware are completed and split (see the module
-//! `offload`).
+//! **What.** A socket with a ring of slots (TPACKET_V2), which the kernel fills with the frames that the interface receives,
+//! and a second socket that sends bursts (`sendmmsg`). The interface is promiscuous while the port exists. The port does not
+//! receive frames that it sends itself. A VLAN tag that the kernel has removed is inserted again; checksums and segments
+//! that a local sender left to the hardware are completed and split (see the module `offload`).
 //!
-//! **Why version 2.** Version 3 packs frames densely, but hands over blocks of them: a frame on a quiet link waits for
-//! its block's timeout, a millisecond at least, and that on each hop. Version 2 hands over each frame at once. Frames
-//! that do not fit into a slot, which over a veth are the large segments of TCP, are received by `recv`, in order
-//! (PACKET_COPY_THRESH).
+//! **Why version 2.** Version 3 packs frames densely, but passes them on in blocks: a frame on a quiet link waits for its
+//! block's timeout, at least a millisecond, on each hop. Version 2 passes on each frame immediately. Frames that do not fit
+//! into a slot, which over a veth are TCP's large segments, are received by `recv`, in order (PACKET_COPY_THRESH).
 //!
-//! **Why no send ring.** PACKET_TX_RING needs a system call for a burst, too, and a slot is occupied until the frame's
-//! receiver has released it: on a veth that may take long.
+//! **Why no send ring.** PACKET_TX_RING also needs a system call for a burst, and a slot is occupied until the frame's
+//! receiver has released it, which may last long on a veth.
 //!
-//! **Threads.** Several can receive by one interface, each by a port with its own socket and ring (see the module
-//! `fanout`).
+//! **Threads.** Several threads can receive from one interface, each through a port with its own socket and ring (see the
+//! module `fanout`).
 //!
-//! **Cost.** `RING_BYTES` of memory for each port and for each thread that receives by it. Receiving a frame that fits
-//! into a slot needs no system call and one copy, by the kernel. Sending needs a copy, and a system call for `BATCH`
-//! frames.
+//! **Cost.** `RING_BYTES` of memory for each port and for each thread that receives from it. Receiving a frame that fits into
+//! a slot needs no system call and one copy, by the kernel. Sending needs a copy, and a system call for `BATCH` frames.
 //!
-//! **An interface that is deleted and created again** under its name is a different one to the kernel. The port detects
-//! that its sockets have lost their interface, and opens new ones ([`PortIo::reopen`]).
+//! **An interface that is deleted and created again** under its name is a different one to the kernel. The port detects that
+//! its sockets have lost their interface, and opens new ones ([`PortIo::reopen`]).
 //!
-//! **Limits.** The machine's own network stack receives the frames too: the interface should have no IP address. Large
-//! segments are split, never forwarded whole, so bulk TCP between local hosts is slower than by a bridge in the kernel.
-//! A frame may be longer than the MTU by a customer's VLAN tag (0x8100), but not by a service tag (0x88a8): the kernel
-//! refuses it.
+//! **Limits.** The machine's own network stack also receives the frames, so the interface should have no IP address. Large
+//! segments are split, never forwarded whole, so bulk TCP between local hosts is slower than through a kernel bridge. A
+//! frame may exceed the MTU by a customer VLAN tag (0x8100), but not by a service tag (0x88a8), which the kernel refuses.
 
 mod fanout;
 mod socket;
@@ -57,16 +53,16 @@ const RING_BYTES: usize = 4 << 20;
 /// Size of the blocks in which the kernel allocates the ring.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Bytes of a slot besides the packet: the kernel's description, the Ethernet header and a second VLAN tag.
+/// Bytes of a slot in addition to the packet: the kernel's description, the Ethernet header and a second VLAN tag.
 const SLOT_HEADER_BYTES: usize = 128;
 
-/// Memory for waiting frames that do not fit into slots: some fifty of the largest.
+/// Memory for waiting frames that do not fit into slots: about fifty of the largest.
 const LARGE_FRAMES_BYTES: usize = 4 << 20;
 
 /// Buffer size for the largest possible frame.
 const MAX_FRAME_BYTES: usize = 128 << 10;
 
-/// Number of frames sent by one system call.
+/// Number of frames sent per system call.
 const BATCH: usize = 32;
 
 const ETHERNET_BYTES: usize = 14;
@@ -83,7 +79,7 @@ pub struct AfPacketPort {
     cut: u64,
     segmenter: Segmenter,
     sender: Sender,
-    /// The group of sockets that share the interface's frames, and its id, if there are others.
+    /// The group of sockets that share the interface's frames, if there are others, and its id.
     shared: Option<(Arc<Group>, GroupId)>,
 }
 
@@ -96,7 +92,7 @@ impl AfPacketPort {
         Self::open_in(name, None)
     }
 
-    /// Opens the interface `name`, in this group if any; the group id is that of the group that was left.
+    /// Opens the interface `name` in this group, if any; the group id is that of the group that was left.
     fn open_in(
         name: &str,
         group: Option<(&Arc<Group>, Option<GroupId>)>,
@@ -133,8 +129,8 @@ impl AfPacketPort {
         Ok(group)
     }
 
-    /// Handles the next slot: passes on its frame or, if it must be split, hands it to the segmenter. Returns the
-    /// number of frames passed on; `None` if the ring is empty.
+    /// Handles the next slot: passes on its frame, or passes it to the segmenter if it must be split. Returns the number of
+    /// frames passed on; `None` if the ring is empty.
     fn receive_slot(&mut self, handle: &mut dyn FnMut(&[u8])) -> Option<usize> {
         let mut slot = self.ring.slots.next()?;
         let tag = slot.vlan_tag();
@@ -175,7 +171,7 @@ impl PortIo for AfPacketPort {
     }
 
     fn is_up(&self) -> bool {
-        // An interface that goes down leaves an error, with which the socket stays readable until the error is read.
+        // An interface that goes down leaves an error, and the socket stays readable until the error is read.
         let _ = sockopt::socket_error(&self.ring.socket);
         self.interface.is_up()
     }
@@ -243,7 +239,7 @@ impl PortIo for AfPacketPort {
         Some(open_sender(&self.interface))
     }
 
-    /// The kernel counts the frames for which the ring had no slot, and resets the counter when it is read.
+    /// Returns the number of frames for which the ring had no slot. The kernel resets this counter when it is read.
     fn take_dropped(&mut self) -> u64 {
         let cut = std::mem::take(&mut self.cut);
         cut + statistics(&self.ring.socket).map_or(0, |counts| counts.tp_drops.into())
@@ -254,7 +250,7 @@ impl PortIo for AfPacketPort {
     }
 }
 
-/// Inserts the VLAN tag again. `bytes` are an [`Offload`], a frame of `len` bytes, and possibly more.
+/// Inserts the VLAN tag again. `bytes` contains an [`Offload`], a frame of `len` bytes, and possibly more.
 fn finish(bytes: &mut [u8], len: usize, tag: Option<[u8; TAG_BYTES]>) -> (&mut [u8], Offload) {
     let (header, _) = bytes
         .split_first_chunk()
@@ -271,21 +267,20 @@ fn finish(bytes: &mut [u8], len: usize, tag: Option<[u8; TAG_BYTES]>) -> (&mut [
     (&mut bytes[start..end], offload.moved_by(TAG_BYTES))
 }
 
-/// Receives a frame that did not fit into its slot, after its [`Offload`]; returns its length, unless the frame was
-/// lost.
+/// Receives a frame that did not fit into its slot, after its [`Offload`]. Returns its length, unless the frame was lost.
 fn receive_large(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     let (len, _) = recv(socket, buffer, RecvFlags::DONTWAIT).ok()?;
     len.checked_sub(Offload::BYTES)
 }
 
-/// A socket and the ring that the kernel puts received frames into.
+/// A socket and the ring into which the kernel puts received frames.
 struct Ring {
     slots: Slots,
     socket: OwnedFd,
 }
 
-/// The slots that the kernel fills, shared with it. A slot belongs to the kernel or to us, as its status says; only
-/// this side returns slots, and only in order.
+/// The slots that the kernel fills, shared with it. A slot's status says whether it belongs to the kernel or to this side.
+/// Only this side returns slots, and only in order.
 struct Slots {
     memory: NonNull<u8>,
     slot_bytes: usize,
@@ -337,7 +332,7 @@ impl Ring {
         Ok(Self { slots, socket })
     }
 
-    /// Binds the socket, as the last step, so that all frames go to the ring.
+    /// Binds the socket. This is the last step, so that all frames are put into the ring.
     fn listen(&self, interface: &Interface, opening: &Opening) -> Result<(), PortError> {
         bind(&self.socket, interface.index, libc::ETH_P_ALL as u16)
             .map_err(opening.failed("listen to the interface"))
@@ -345,7 +340,7 @@ impl Ring {
 }
 
 impl Slots {
-    /// Returns the slot that is filled next, once it is. It is ours until it is released.
+    /// Returns the next slot, once it is filled. It belongs to this side until it is released.
     fn next(&mut self) -> Option<Slot<'_>> {
         let status = self.status().load(Ordering::Acquire);
         (status & libc::TP_STATUS_USER != 0).then(|| Slot {
@@ -355,7 +350,7 @@ impl Slots {
         })
     }
 
-    /// Returns the next slot to the kernel. Passes `count` through.
+    /// Returns the next slot to the kernel. Returns `count` unchanged.
     fn release(&mut self, count: usize) -> usize {
         let status = libc::TP_STATUS_KERNEL;
         self.status().store(status, Ordering::Release);
@@ -383,27 +378,27 @@ impl Drop for Slots {
     }
 }
 
-/// A slot that the kernel has filled. As it borrows the ring, the slot cannot be returned while it, or its frame, is
-/// used.
+/// A slot that the kernel has filled. Since it borrows the ring, the slot cannot be returned to the kernel while it or its
+/// frame is used.
 struct Slot<'ring> {
     start: NonNull<u8>,
     bytes: usize,
     slots: PhantomData<&'ring mut Slots>,
 }
 
-/// The part of a frame that a slot holds.
+/// The part of a frame in a slot.
 enum Contents {
     Whole,
-    /// Its start; the whole frame can be received by `recv`.
+    /// The start; the whole frame can be received by `recv`.
     Aside,
-    /// Its start; the rest is lost, since too many such frames wait.
+    /// The start; the rest is lost, because too many such frames are waiting.
     Cut,
 }
 
 impl Slot<'_> {
     fn header(&self) -> libc::tpacket2_hdr {
-        // SAFETY: each slot starts with this structure, of plain numbers, aligned to 16 bytes. The kernel does not
-        // write to a slot that is ours, which it is as long as it is borrowed.
+        // SAFETY: each slot starts with this structure, of plain numbers, aligned to 16 bytes. The kernel does not write to a
+        // slot that belongs to this side, as this one does while it is borrowed.
         unsafe { self.start.cast().read() }
     }
 
@@ -425,8 +420,8 @@ impl Slot<'_> {
             start + Offload::BYTES + len <= self.bytes,
             "the kernel keeps to its slots"
         );
-        // SAFETY: this is within the slot, as just asserted, and behind its header, where the kernel puts frames. It is
-        // mapped as long as the ring, and neither the kernel nor we touch it otherwise while the slot is borrowed.
+        // SAFETY: this is within the slot, as just asserted, and after its header, where the kernel puts frames. It is mapped
+        // as long as the ring, and neither the kernel nor this side accesses it otherwise while the slot is borrowed.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(self.start.as_ptr().add(start), Offload::BYTES + len)
         };
@@ -448,7 +443,7 @@ impl Slot<'_> {
     }
 }
 
-/// Frames that wait to be sent together.
+/// Frames that are waiting to be sent together.
 struct Sender {
     socket: OwnedFd,
     /// The frames, concatenated.
@@ -489,7 +484,7 @@ impl Sender {
             messages[count].msg_hdr.msg_iovlen = 1;
             (start, count) = (end, count + 1);
         }
-        // SAFETY: `count` messages are filled in, and what they point to outlives the call, which only reads it.
+        // SAFETY: `count` messages are filled in, and the data that they refer to outlives the call, which only reads it.
         let sent = unsafe {
             libc::sendmmsg(
                 self.socket.as_raw_fd(),
@@ -528,8 +523,8 @@ impl PortSender for Sender {
         true
     }
 
-    /// Sends the waiting frames. Frames for which the socket has no space stay; a frame that the interface refuses (it
-    /// is too long, or the interface is down) is lost, as on any wire.
+    /// Sends the waiting frames. Frames for which the socket has no space stay. A frame that the interface refuses, because it
+    /// is too long or the interface is down, is lost.
     fn flush(&mut self) {
         let mut sent = 0;
         while sent < self.ends.len() {
@@ -559,7 +554,7 @@ impl PortSender for Sender {
     }
 }
 
-/// Opens an additional way to send by an interface.
+/// Opens an additional sender for an interface.
 pub(super) fn open_sender(interface: &Interface) -> Result<Box<dyn PortSender>, PortError> {
     let sender = Sender::open(interface, &opening(&interface.name))?;
     Ok(Box::new(sender))
@@ -572,13 +567,13 @@ fn opening(name: &str) -> Opening<'_> {
     }
 }
 
-/// Returns whether an interface with this name exists now.
+/// Returns whether an interface with this name exists.
 fn is_there(name: &str) -> bool {
     !matches!(Interface::find(name), Err(PortError::NoInterface(_)))
 }
 
-/// Returns whether the interface that a socket was bound to is gone. One that is created again under its name is a
-/// different one to the kernel.
+/// Returns whether the interface to which a socket was bound is gone. An interface that is created again under its name is
+/// a different one to the kernel.
 fn has_lost_interface(socket: &OwnedFd) -> bool {
     // SAFETY: an address of zeros is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };

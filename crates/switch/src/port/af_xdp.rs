@@ -1,24 +1,24 @@
-//! A network interface by AF_XDP: frames bypass most of the kernel, and are received into memory that is shared with
+//! A network interface through AF_XDP: frames bypass most of the kernel, and are received into memory that is shared with
 //! it.
 //!
-//! **What.** A small XDP program (see the module `program`) passes the frames of each of the interface's receive queues
-//! to a socket, in the driver if possible (native), otherwise right after it (generic); without copies if the driver
-//! can do that, otherwise with one copy (see `opening`). Frames are lent to the switch in place, and a port that shares
-//! their memory sends them from there (see `memory`). The interface is promiscuous as long as the port exists.
+//! **What.** A small XDP program (see the module `program`) passes the frames of each receive queue of the interface to a
+//! socket, in the driver if possible (native), otherwise right after it (generic); without copies if the driver supports
+//! that, otherwise with one copy (see `opening`). Frames are lent to the switch in place, and a port that shares their
+//! memory sends them from there (see `memory`). The interface is promiscuous while the port exists.
 //!
 //! **Cost.** 13 MiB of memory for each queue. Receiving needs no system call. Sending needs one for a burst, or for 32
 //! frames if the kernel copies.
 //!
-//! **Threads.** Queues can be distributed to several. The first thread sends by the rings of the first queue, the
-//! others by AF_PACKET.
+//! **Threads.** Queues can be distributed to several threads. The first thread sends through the rings of the first queue,
+//! the others through AF_PACKET.
 //!
-//! **Interfaces made again.** The port opens an interface that was deleted and created again under its name, with its
-//! own memory. After [`PortIo::split`], the first thread gets all queues of the new interface.
+//! **Recreated interfaces.** The port reopens an interface that was deleted and created again under its name, with its own
+//! memory. After [`PortIo::split`], the first thread gets all queues of the new interface.
 //!
-//! **Limits.** Frames leave by the first queue. If the kernel has no frames of several parts (before Linux 6.6), frames
-//! are limited to `MAX_MTU` and their headers. Partial checksums of local senders are completed; segments larger than
-//! the MTU are not received: natively the kernel then has the sender split them, generically it drops them. A VLAN tag
-//! that the sender's kernel left to the hardware of a veth is lost: `ethtool -K PEER txvlan off` makes the kernel
+//! **Limits.** Frames are sent through the first queue. If the kernel has no frames of several parts (before Linux 6.6),
+//! frames are limited to `MAX_MTU` and their headers. Partial checksums of local senders are completed. Segments larger than
+//! the MTU are not received: in native mode the kernel makes the sender split them, in generic mode it drops them. A VLAN
+//! tag that the sender's kernel left to the hardware of a veth is lost: `ethtool -K PEER txvlan off` makes the kernel
 //! insert it.
 
 mod memory;
@@ -46,14 +46,13 @@ use urtica_wire::MacAddr;
 /// Space that the kernel keeps free before each frame that it receives (`XDP_PACKET_HEADROOM`).
 const HEADROOM_BYTES: usize = 256;
 
-/// The largest MTU at which a frame, its Ethernet header and two VLAN tags have one part.
+/// The largest MTU at which a frame with its Ethernet header and two VLAN tags fits into one part.
 const MAX_MTU: usize = FRAME_BYTES - HEADROOM_BYTES - 22;
 
 /// A port on a network interface.
 pub struct AfXdpPort {
     interface: Interface,
-    // Declared before the sockets: no frame may be redirected to a socket that is closed. Shared by ports that were
-    // split.
+    // Declared before the sockets: no frame may be redirected to a closed socket. Ports that were split share this.
     _redirect: Arc<Redirect>,
     _promiscuity: Arc<Promiscuity>,
     receivers: Vec<Receiver>,
@@ -62,22 +61,22 @@ pub struct AfXdpPort {
     sender: Outgoing,
     /// The descriptor that watches all receivers, if there are several.
     watch: Option<Poller>,
-    /// Free frames, by address.
+    /// Addresses of free frames.
     spare: Vec<u64>,
-    /// Lent frames that their receiver has not forwarded.
+    /// Lent frames that their receiver did not forward.
     unused: Vec<LentFrame>,
     memory: Arc<Memory>,
 }
 
-/// The way by which frames leave.
+/// How frames are sent.
 enum Outgoing {
-    /// By the rings of the first queue, which allow one thread.
+    /// Through the rings of the first queue, which only one thread may use.
     Rings(Sender),
-    /// By AF_PACKET.
+    /// Through AF_PACKET.
     AfPacket(Box<dyn PortSender>),
 }
 
-/// An additional way to send by the port's interface.
+/// An additional path to send through the port's interface.
 struct Way {
     interface: Interface,
     sender: Box<dyn PortSender>,
@@ -206,7 +205,7 @@ impl PortIo for AfXdpPort {
         self.receivers.len()
     }
 
-    /// Distributes the port's queues, round-robin.
+    /// Distributes the port's queues round-robin.
     fn split(&mut self, count: usize) -> Result<Vec<Box<dyn PortIo>>, PortError> {
         let count = count.min(self.receivers.len());
         let ways = (1..count).map(|_| Way::open(&self.interface.name));
@@ -252,7 +251,7 @@ impl PortIo for AfXdpPort {
         let received = self.receive_lent(max, &mut |received| match received {
             Received::Bytes(bytes) => handle(bytes),
             Received::Lent(frame) => {
-                // SAFETY: this port shares the memory, and nothing else has the frame.
+                // SAFETY: this port shares the memory, and only this code has the frame.
                 handle(unsafe { frame.bytes() });
                 unused.push(frame);
             }
@@ -325,7 +324,7 @@ impl PortIo for AfXdpPort {
         }
     }
 
-    /// Sends by AF_PACKET: a socket's rings allow one thread.
+    /// Returns a sender through AF_PACKET, since only one thread may use a socket's rings.
     fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
         Some(open_sender(&self.interface))
     }

@@ -1,7 +1,7 @@
 //! A network interface of the machine, as the kernel describes it.
 //!
-//! Uses ioctl instead of `/sys/class/net`, which shows the interfaces of the network namespace in which it was mounted,
-//! not of the process's namespace.
+//! This uses ioctl, since `/sys/class/net` shows the interfaces of the network namespace in which it was mounted, not of the
+//! process's namespace.
 
 use super::{Opening, PortError};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -84,8 +84,7 @@ impl Interface {
         Ok(interface)
     }
 
-    /// Returns `true` if this interface was deleted, and another one has its name. An interface that was renamed still
-    /// exists.
+    /// Returns `true` if this interface was deleted, and another one has its name. A renamed interface still exists.
     pub fn is_replaced(&self) -> bool {
         let is_gone = netdevice::index_to_name(&self.socket, self.index).is_err();
         is_gone && netdevice::name_to_index(&self.socket, &self.name).is_ok()
@@ -169,8 +168,8 @@ impl Interface {
     }
 
     fn send(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
-        // SAFETY: all requests used here read an `ifreq` and write at most that, and, for SIOCETHTOOL, the structure
-        // that its `ifru_data` points to, which has the length of the command in it.
+        // SAFETY: all requests used here read an `ifreq` and write at most that, and, for SIOCETHTOOL, the structure to which
+        // its `ifru_data` points, whose length is that of the command in it.
         match unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &mut request) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(request),

@@ -1,12 +1,11 @@
-//! Frames that are forwarded from port to port in the memory that they were received in, without a copy.
+//! Frames that are forwarded between ports in the memory in which they were received, without a copy.
 //!
-//! **What.** A back end that shares memory with the kernel returns a [`LentFrame`] instead of bytes. The frame is
-//! processed in place, and then sent by a port that shares the memory
-//! ([`PortIo::send_lent`](super::PortIo::send_lent)), or returned to its port
-//! ([`PortIo::take_back`](super::PortIo::take_back)).
+//! **What.** A back end that shares memory with the kernel returns a [`LentFrame`] instead of bytes. The frame is processed in
+//! place, and then sent by a port that shares the memory ([`PortIo::send_lent`](super::PortIo::send_lent)), or returned to
+//! its port ([`PortIo::take_back`](super::PortIo::take_back)).
 //!
-//! **Safety.** Each piece of memory has one [`LentFrame`], whose owner has exclusive access. The memory exists as long
-//! as a port that shares it.
+//! **Safety.** Each piece of memory has one [`LentFrame`], whose owner has exclusive access. The memory exists as long as a
+//! port that shares it.
 
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
@@ -22,14 +21,14 @@ pub enum Received<'a> {
     Lent(LentFrame),
 }
 
-/// A frame in memory that ports share. One that is neither sent nor returned is lost to its port for good.
+/// A frame in memory that ports share. A frame that is neither sent nor returned is lost to its port permanently.
 #[derive(Debug)]
 pub struct LentFrame {
     memory: MemoryId,
-    /// Start and length of the frame's memory.
+    /// The start and length of the frame's memory.
     room: NonNull<u8>,
     room_bytes: usize,
-    /// Offset of the frame in it.
+    /// The offset of the frame in its memory.
     start: usize,
     len: usize,
 }
@@ -53,7 +52,7 @@ impl LentFrame {
     /// Creates the frame at `start` in this memory.
     ///
     /// # Panics
-    /// If the frame does not end in it.
+    /// If the frame does not end within it.
     pub(super) fn new(memory: MemoryId, room: NonNull<[u8]>, start: usize, len: usize) -> Self {
         assert!(
             start <= room.len() && len <= room.len() - start,
@@ -94,7 +93,7 @@ impl LentFrame {
     /// # Safety
     /// A port that shares its memory exists, and nothing else accesses the memory while the bytes are used.
     pub(crate) unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: within the frame's memory, as was checked; the caller promises the rest.
+        // SAFETY: this is within the frame's memory, as was checked; the caller promises the rest.
         unsafe { std::slice::from_raw_parts(self.room.as_ptr().add(self.start), self.len) }
     }
 
@@ -122,7 +121,7 @@ impl LentFrame {
             missing <= self.room_bytes - self.start - self.len,
             "frames are padded in their rooms"
         );
-        // SAFETY: within the room, as just asserted; the caller promises the rest.
+        // SAFETY: this is within the frame's memory, as just asserted; the caller promises the rest.
         unsafe {
             let end = self.room.as_ptr().add(self.start + self.len);
             end.write_bytes(0, missing);
@@ -161,7 +160,7 @@ mod tests {
         let begins = frame.room.as_ptr();
         frame.set_bytes(std::ptr::slice_from_raw_parts(begins.wrapping_add(26), 24));
         assert_eq!((frame.start(), frame.len()), (26, 24));
-        // SAFETY: the memory exists, and nothing else uses it.
+        // SAFETY: the memory exists, and has no other use.
         let padded = unsafe {
             frame.pad(60);
             frame.pad(3);

@@ -1,10 +1,10 @@
-//! Links of network interfaces, as the kernel reports them (rtnetlink(7)): at once, without polling.
+//! Link changes of network interfaces, reported by the kernel (rtnetlink(7)) immediately, without polling.
 //!
-//! **What.** A socket that becomes readable when an interface of the network namespace changes; [`LinkWatch::changes`]
-//! returns its number, and whether it has a link.
+//! **What.** A socket that becomes readable when an interface of the network namespace changes. [`LinkWatch::changes`]
+//! returns the interface's number, and whether it has a link.
 //!
-//! **Overflow.** The kernel drops messages for which the socket has no space, and reports that (ENOBUFS). Then all
-//! interfaces are queried, and the replies are treated as changes; this also happens at the start.
+//! **Overflow.** The kernel drops messages for which the socket has no space, and reports this (ENOBUFS). Then all interfaces
+//! are queried, and the replies are treated as changes, as at the start.
 //!
 //! **Limits.** If the driver reports a lost carrier more than once a second, the kernel delays the later reports by up
 //! to a second.
@@ -24,10 +24,10 @@ const HEADER_BYTES: usize = 16;
 const ALIGNMENT: usize = 4;
 /// `struct ifinfomsg`, followed by attributes.
 const INFO_BYTES: usize = 16;
-/// More than one datagram of the kernel, whose messages about one interface can be long.
+/// The buffer's size, larger than any datagram of the kernel, whose messages about one interface can be long.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The present state of an interface.
+/// The current state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkChange {
     /// The number of the interface.
@@ -91,7 +91,7 @@ impl LinkWatch {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
         request[6..8].copy_from_slice(&flags.to_ne_bytes());
         match send(&self.socket, &request, SendFlags::empty()) {
-            // A request is under way, or memory is short: if messages are lost again, the kernel reports it again.
+            // A request is in progress, or memory is short. If messages are lost again, the kernel reports that again.
             Ok(_) | Err(Errno::BUSY | Errno::NOBUFS | Errno::AGAIN) => Ok(()),
             Err(error) => Err(error),
         }

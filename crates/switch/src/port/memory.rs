@@ -1,13 +1,13 @@
 //! A link in memory: one end receives the frames that the other sends.
 //!
-//! **What.** Two bounded queues of frames, one for each direction, for tests and for networks in one process. Both ends may
-//! live on one thread or on two.
+//! **What.** Two bounded queues of frames, one for each direction, for tests and for emulated networks. Both ends may be used
+//! by one thread or by two.
 //!
-//! **Cost.** One lock for a burst received and one for each frame sent, and a copy of the frame each way; buffers are
-//! reused. The descriptor to wait for is an eventfd, created at the first request; if there is no receiver that waits,
-//! there are no system calls.
+//! **Cost.** One lock for a burst received and one for each frame sent, and a copy of the frame in each direction; buffers
+//! are reused. The descriptor to wait for is an eventfd, created at the first request. If no receiver waits, there are no
+//! system calls.
 //!
-//! **Limits.** A frame is refused if the queue is full. An end is up as long as the other one exists.
+//! **Limits.** A frame is refused if the queue is full. An end is up while the other one exists.
 
 use super::PortIo;
 use parking_lot::{Mutex, MutexGuard};
@@ -24,14 +24,14 @@ pub struct MemoryPort {
     hw_addr: MacAddr,
     incoming: Arc<Direction>,
     outgoing: Arc<Direction>,
-    /// Frames on their way to [`PortIo::receive`]'s caller, outside the lock so that the peer can send.
+    /// Received frames for the caller of [`PortIo::receive`], outside the lock so that the peer can send.
     burst: Vec<Vec<u8>>,
 }
 
 /// One direction of the link.
 struct Direction {
     queue: Mutex<Queue>,
-    /// Signals frames to the receiving end, once its descriptor was requested; `None` inside if the system refused one.
+    /// Signals frames to the receiving end, once its descriptor was requested; contains `None` if the system refused one.
     bell: OnceLock<Option<OwnedFd>>,
 }
 
@@ -40,7 +40,7 @@ struct Queue {
     /// Buffers of received frames, for reuse.
     spare: Vec<Vec<u8>>,
     capacity: usize,
-    /// Whether the bell has been rung for the present frames.
+    /// Whether the bell was rung for the current frames.
     rung: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Ports, which receive and send frames. One file per back end.
+//! Ports, which receive and send frames, with one file per back end.
 //!
 //! | back end | purpose | needs |
 //! | --- | --- | --- |
-//! | [`memory`] | tests, and networks in one process | nothing |
-//! | [`pcap`] | replaying a capture, recording what is sent | files |
+//! | [`memory`] | tests and emulated networks | nothing |
+//! | [`pcap`] | replaying a capture, recording sent frames | files |
 //! | [`tap`] | the machine's own network stack as a host | CAP_NET_ADMIN |
 //! | [`af_packet`] | any network interface | CAP_NET_RAW |
 //! | [`af_xdp`] | a network interface, faster | CAP_NET_ADMIN, CAP_BPF, CAP_NET_RAW |
@@ -39,8 +39,8 @@ pub trait PortIo: Send {
     /// Returns whether the port has a link.
     fn is_up(&self) -> bool;
 
-    /// Returns the number of the network interface whose link this is, if the system reports changes of it (rtnetlink);
-    /// `None` if the link has to be polled.
+    /// Returns the number of the network interface with this link, if the system reports its changes (rtnetlink); `None` if the
+    /// link must be polled.
     fn link_index(&self) -> Option<u32> {
         None
     }
@@ -48,24 +48,24 @@ pub trait PortIo: Send {
     /// Returns the port's rate in kb/s; 0 if it has none.
     fn speed_kbps(&self) -> u32;
 
-    /// Returns the maximum number of threads that can receive by the port.
+    /// Returns the maximum number of threads that can receive from the port.
     fn max_threads(&self) -> usize {
         1
     }
 
-    /// Splits the port's input with other back ends of the port, for `count` threads in total; at least two. Each frame
-    /// goes to one of them, and all frames of a flow to the same one. Called once, before anything was received.
-    /// Returns fewer back ends if there are fewer queues.
+    /// Splits the port's input with other back ends of the port, for `count` threads in total; at least two. Each frame is
+    /// received by one of them, and all frames of a flow by the same one. Called once, before anything was received. Returns
+    /// fewer back ends if there are fewer queues.
     ///
     /// # Errors
-    /// If the system refuses it; then this back end receives everything.
+    /// If the system refuses this; then this back end receives everything.
     fn split(&mut self, count: usize) -> Result<Vec<Box<dyn PortIo>>, PortError> {
         let _ = count;
         Ok(Vec::new())
     }
 
-    /// Reopens a network interface that was deleted and created again under its name. Returns whether it did: from then
-    /// on [`PortIo::as_fd`] and [`PortIo::link_index`] return other values than before. Called every 100 ms.
+    /// Reopens a network interface that was deleted and created again under its name. Returns whether it did; then
+    /// [`PortIo::as_fd`] and [`PortIo::link_index`] return other values than before. Called every 100 ms.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -73,7 +73,7 @@ pub trait PortIo: Send {
         Ok(false)
     }
 
-    /// Passes received frames to `handle`, at most `max`; returns how many.
+    /// Passes at most `max` received frames to `handle`, and returns their number.
     ///
     /// # Errors
     /// If the port has failed.
@@ -92,7 +92,7 @@ pub trait PortIo: Send {
         self.receive(max, &mut |frame| handle(Received::Bytes(frame)))
     }
 
-    /// Takes back all frames of the list, which it has lent.
+    /// Takes back all frames of the list, which this port has lent.
     fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
         frames.clear();
     }
@@ -108,10 +108,10 @@ pub trait PortIo: Send {
     /// Sends a frame, at the latest at the next [`PortIo::flush`]. Returns whether there was space for it.
     fn send(&mut self, frame: &[u8]) -> bool;
 
-    /// Transmits the frames given to [`PortIo::send`], as many as there is space for.
+    /// Transmits as many of the frames passed to [`PortIo::send`] as there is space for.
     fn flush(&mut self);
 
-    /// Returns whether the last [`PortIo::flush`] kept frames for lack of space: it should be called again soon.
+    /// Returns whether the last [`PortIo::flush`] kept frames for lack of space. It should then be called again soon.
     fn has_unsent(&self) -> bool {
         false
     }
@@ -121,20 +121,20 @@ pub trait PortIo: Send {
         0
     }
 
-    /// Returns a way for another thread to send by the port directly; `None` if the back end has none.
+    /// Returns a sender with which another thread can send directly; `None` if the back end has none.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// If the system refuses this.
     fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
         None
     }
 
-    /// Returns the descriptor that becomes readable when frames have arrived; `None` if the port has to be polled.
+    /// Returns the descriptor that becomes readable when frames have arrived; `None` if the port must be polled.
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>>;
 }
 
-/// A way to send by a port whose back end belongs to another thread. Each sends in order; the order between different
-/// ones is undefined.
+/// A sender for a port whose back end belongs to another thread. Each sender keeps its order; the order between senders is
+/// undefined.
 pub trait PortSender: Send {
     /// Sends a frame, like [`PortIo::send`].
     fn send(&mut self, frame: &[u8]) -> bool;
@@ -154,7 +154,7 @@ pub trait PortSender: Send {
     }
 }
 
-/// Why a port could not be opened.
+/// The reason why a port could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortError {
@@ -177,7 +177,7 @@ pub enum PortError {
         /// The capabilities that it needs.
         needs: &'static str,
     },
-    /// Another program uses it.
+    /// Another program uses the interface.
     #[error(
         "cannot open {port}: it is in use; end the program that uses it (`bpftool net` and `ss -f link -p` show it)"
     )]
@@ -190,7 +190,7 @@ pub enum PortError {
     Unsuitable {
         /// The port's name.
         port: String,
-        /// The obstacle, and the remedy.
+        /// The problem, and its solution.
         problem: String,
     },
     /// Another error of the system.
@@ -205,7 +205,7 @@ pub enum PortError {
     },
 }
 
-/// Adds the port's name to errors, and turns the common ones into advice.
+/// The port being opened, to add its name to errors, and to add advice to common ones.
 struct Opening<'name> {
     port: &'name str,
     /// The capabilities that the port needs.
@@ -213,7 +213,7 @@ struct Opening<'name> {
 }
 
 impl Opening<'_> {
-    /// Returns a conversion for the error of a failed operation `what`.
+    /// Returns a conversion for an error of the operation `what`.
     fn failed<E: Into<io::Error>>(&self, what: &'static str) -> impl FnOnce(E) -> PortError {
         let (port, needs) = (self.port.to_owned(), self.needs);
         move |error| {

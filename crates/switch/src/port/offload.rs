@@ -1,12 +1,11 @@
-//! The work that senders leave to the hardware: checksums, and splitting large segments. A veth has no hardware, so the
-//! switch has to do it: if it forwarded such frames unchanged, every TCP connection through it would break.
+//! Work that senders leave to the hardware: checksums, and splitting large segments. A veth has no hardware, so the switch
+//! must do this work: if it forwarded such frames unchanged, every TCP connection through it would break.
 //!
 //! - [`Offload`] is the kernel's description of a frame: the `struct virtio_net_hdr` before it.
-//! - [`Segmenter`] splits a large segment (GSO, also one that a network card's driver has assembled by GRO) into
-//!   frames.
-//! - [`complete_if_partial`] finds unfinished checksums without such a description.
+//! - [`Segmenter`] splits a large segment (from GSO, or assembled by a network card's driver with GRO) into frames.
+//! - [`complete_if_partial`] detects unfinished checksums without such a description.
 //!
-//! An unfinished checksum field holds the folded sum of the pseudo header; adding up everything from the sum's start,
+//! An unfinished checksum field contains the folded sum of the pseudo header. Adding up everything from the sum's start,
 //! including that field, completes it.
 
 use urtica_wire::packet::checksum::{self, crc32c};
@@ -15,20 +14,20 @@ use urtica_wire::packet::{VlanTags, ether_type, ip_proto};
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is unfinished.
 const NEEDS_CHECKSUM: u8 = 1;
 
-/// `VIRTIO_NET_HDR_GSO_ECN`: in addition to the kind of segments, reports congestion.
+/// `VIRTIO_NET_HDR_GSO_ECN`: reports congestion, in addition to the kind of segments.
 const CONGESTION: u8 = 0x80;
 
 /// `VIRTIO_NET_HDR_GSO_TCPV4`, `VIRTIO_NET_HDR_GSO_TCPV6`, `VIRTIO_NET_HDR_GSO_UDP_L4`.
 const GSO_KINDS: [(u8, Kind); 3] = [(1, Kind::Tcp), (4, Kind::Tcp), (5, Kind::Udp)];
 
-/// Offset of SCTP's CRC32c in its header; an internet checksum is never there.
+/// Offset of SCTP's CRC32c in its header. An internet checksum never has this offset.
 const SCTP_CHECKSUM: usize = 8;
 
 const ETHERNET_BYTES: usize = 14;
 const UDP_BYTES: usize = 8;
 const IPV6_BYTES: usize = 40;
 
-/// TCP's flags FIN and PSH, which only the last segment has, and CWR, which only the first has.
+/// TCP's flags FIN and PSH, which only the last segment has, and CWR, which only the first one has.
 const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
@@ -40,7 +39,7 @@ pub(super) struct Offload {
     gso_type: u8,
     /// Maximum payload of each segment.
     gso_size: usize,
-    /// Start of the sum: the transport header.
+    /// The start of the summed bytes: the transport header.
     csum_start: usize,
     /// Offset of the checksum in the transport header.
     csum_offset: usize,
@@ -87,8 +86,8 @@ impl Offload {
     }
 }
 
-/// Completes the checksum at `offset` of the header at `start`, over everything from there on. Invalid offsets leave
-/// the frame unchanged.
+/// Completes the checksum at `offset` of the header at `start`, over everything from there on. Invalid offsets leave the
+/// frame unchanged.
 fn complete(frame: &mut [u8], start: usize, offset: usize) {
     let Some(packet) = frame.get_mut(start..) else {
         return;
@@ -99,7 +98,7 @@ fn complete(frame: &mut [u8], start: usize, offset: usize) {
     if packet.len() < offset + 2 {
         return;
     }
-    // 0 would mean no checksum (UDP); the other zero is the same number.
+    // 0 would mean no checksum (UDP); the other zero represents the same number.
     let sum = match checksum::internet(packet) {
         0 => 0xffff,
         sum => sum,
@@ -118,10 +117,10 @@ fn complete_sctp(packet: &mut [u8]) {
 /// Splits large segments into frames, one at a time. Its buffers are reused.
 #[derive(Default)]
 pub(super) struct Segmenter {
-    /// The frame to split, which the caller puts here.
+    /// The frame to split, which the caller sets.
     pub frame: Vec<u8>,
     layout: Option<Layout>,
-    /// Offset of the payload that has not been sent yet.
+    /// The offset of the payload that has not been returned yet.
     next: usize,
     segment: Vec<u8>,
 }
@@ -139,7 +138,8 @@ struct Layout {
 }
 
 impl Segmenter {
-    /// Starts with the frame in [`Segmenter::frame`]. Returns whether it can be split: the headers match `offload`.
+    /// Starts with the frame in [`Segmenter::frame`]. Returns whether it can be split, that is, whether the headers match
+    /// `offload`.
     pub fn begin(&mut self, offload: &Offload) -> bool {
         self.layout = Layout::read(&self.frame, offload);
         self.next = self.layout.map_or(0, |layout| layout.payload);
@@ -226,8 +226,7 @@ impl Layout {
         put_u16(segment, ip + 10, sum.into());
     }
 
-    /// Replaces the large segment's length in the checksum field, which holds the sum of a pseudo header, by the small
-    /// one's.
+    /// Replaces the large segment's length by the small one's in the checksum field, which contains the sum of a pseudo header.
     fn fix_pseudo_header(&self, segment: &mut [u8], large_bytes: usize) {
         let field = self.transport + self.csum_offset;
         let (old, new) = (large_bytes - self.transport, segment.len() - self.transport);
@@ -256,9 +255,9 @@ impl Layout {
     }
 }
 
-/// Completes the checksum of TCP or UDP if it appears unfinished: the field holds the sum of the pseudo header. A
-/// correct checksum with that value stays unchanged, since it equals the completed one; an incorrect checksum is
-/// corrected by chance once in 65,536 times.
+/// Completes the checksum of TCP or UDP if it appears unfinished, because the field contains the sum of the pseudo header. A
+/// correct checksum with that value stays unchanged, since it equals the completed one. An incorrect checksum is corrected by
+/// chance once in 65,536 times.
 pub(super) fn complete_if_partial(frame: &mut [u8]) {
     let Some(transport) = Transport::find(frame) else {
         return;

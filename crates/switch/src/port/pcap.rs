@@ -1,11 +1,11 @@
-//! A capture file as a port: it receives the captured frames, and records the frames that it sends.
+//! A capture file as a port, which receives the captured frames, and records the frames that it sends.
 //!
-//! **What.** Reads Ethernet frames from a pcap file, once or forever, as fast as it is polled, ignoring their times;
-//! writes sent frames into another file, with the time of day.
+//! **What.** The port reads Ethernet frames from a pcap file, once or repeatedly, as fast as it is polled, ignoring their
+//! times. It writes sent frames to another file, with the time of day.
 //!
 //! **Cost.** The replayed file is read into memory when it is opened, so that no read blocks the switch.
 //!
-//! **Limits.** pcap only, not pcapng (`editcap -F pcap` converts). A port without a file to replay only records.
+//! **Limits.** The port supports pcap, not pcapng (`editcap -F pcap` converts). A port without a file to replay only records.
 
 use super::{Opening, PortError, PortIo};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};
@@ -18,10 +18,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use urtica_wire::MacAddr;
 
-/// Snapshot length of recorded files; larger than any frame.
+/// Snapshot length of recorded files, which is larger than any frame.
 const SNAP_LEN: u32 = 256 << 10;
 
-/// The number of times that a capture is replayed.
+/// How often a capture is replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Replay {
@@ -39,7 +39,7 @@ pub struct PcapPort {
     /// Index of the next frame.
     next: usize,
     replay: Replay,
-    /// Readable while there are frames.
+    /// Readable while there are frames to receive.
     pending: OwnedFd,
     record: Option<Record>,
 }
@@ -47,8 +47,8 @@ pub struct PcapPort {
 type Record = PcapWriter<BufWriter<File>>;
 
 impl PcapPort {
-    /// Opens a port that receives the frames of the file `input` and writes sent frames into the file `output`, which
-    /// is overwritten.
+    /// Opens a port that receives the frames of the file `input` and writes sent frames to the file `output`, which is
+    /// overwritten.
     ///
     /// # Errors
     /// If a file cannot be opened, or `input` is not a pcap of Ethernet frames.
@@ -135,8 +135,8 @@ impl PortIo for PcapPort {
         record.write_packet(&packet).is_ok()
     }
 
-    /// Keeps the rest in memory until the file is closed or [`BufWriter`]'s buffer is full: a record need not be
-    /// durable.
+    /// Does nothing. Records stay in memory until the file is closed or [`BufWriter`]'s buffer is full, since a record need not
+    /// be durable.
     fn flush(&mut self) {}
 
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The syntax of a port in errors.
+/// The syntax of a port, for errors.
 pub(super) const EXPECTED: &str =
     "INTERFACE, afpacket:INTERFACE, afxdp:INTERFACE, tap:NAME or pcap:[IN][,OUT]";
 
@@ -17,9 +17,9 @@ pub(super) const EXPECTED: &str =
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PortSpec {
-    /// `afpacket:INTERFACE`, or only the interface's name: a network interface by AF_PACKET.
+    /// `afpacket:INTERFACE`, or only the interface's name: a network interface through AF_PACKET.
     AfPacket(String),
-    /// `afxdp:INTERFACE`: a network interface by AF_XDP.
+    /// `afxdp:INTERFACE`: a network interface through AF_XDP.
     AfXdp(String),
     /// `tap:NAME`: a tap device.
     Tap(String),
@@ -43,7 +43,7 @@ impl PortSpec {
 
     /// Like [`PortSpec::open`], for a port that forwards to others which share this memory.
     ///
-    /// A network interface that AF_XDP cannot use is opened by AF_PACKET, with a warning.
+    /// A network interface that AF_XDP cannot use is opened with AF_PACKET instead, with a warning.
     ///
     /// # Errors
     /// As [`PortSpec::open`].
@@ -63,8 +63,8 @@ impl PortSpec {
     }
 }
 
-/// Returns the AF_XDP port, or one by AF_PACKET if AF_XDP was refused for a reason other than permissions and other
-/// programs.
+/// Returns the AF_XDP port. If AF_XDP was refused for a reason other than permissions and other programs, returns an
+/// AF_PACKET port.
 fn or_af_packet(
     interface: &str,
     opened: Result<AfXdpPort, PortError>,

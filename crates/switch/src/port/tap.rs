@@ -1,16 +1,16 @@
 //! A tap device: the machine's own network stack, or a virtual machine, at the other end of the link.
 //!
-//! **What.** Creates (or attaches to, if it is persistent) the tap device of the given name, and switches it on. The
-//! port receives the frames that the machine sends to the device, and the machine receives the frames that the port
-//! sends. The device is removed when dropped.
+//! **What.** The port creates the tap device with the given name, or attaches to it if it is persistent, and brings it up. It
+//! receives the frames that the machine sends to the device, and the machine receives the frames that the port sends. The
+//! device is removed on drop.
 //!
 //! **Cost.** One system call for each frame, in each direction.
 //!
-//! **The LOCAL port.** [`TapPort::create_local`] always creates the device, and reports the device's own Ethernet
-//! address: controllers receive the address by which they reach the machine, as Open vSwitch reports its bridge's.
+//! **The LOCAL port.** [`TapPort::create_local`] always creates the device, and reports the device's own Ethernet address:
+//! controllers receive the address by which they reach the machine, as Open vSwitch reports its bridge's.
 //!
-//! **Limits.** No offloads: the kernel completes checksums and splits segments before we receive them, since we request
-//! neither.
+//! **Limits.** There is no offload: the kernel completes checksums and splits segments before the port receives them, since
+//! it requests neither.
 
 use super::interface::{Interface, request};
 use super::{Opening, PortError, PortIo};
@@ -38,7 +38,7 @@ pub struct TapPort {
 impl TapPort {
     /// Opens the device `name` in the process's network namespace; creates it if it does not exist.
     ///
-    /// # Errors
+    /// If that is not permitted, or the name belongs to another kind of interface.
     /// If that is not allowed, or the name belongs to something else.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let opening = opening(name);
@@ -53,10 +53,10 @@ impl TapPort {
     /// Creates the device `name` in the process's network namespace, for the switch's LOCAL port.
     ///
     /// # Errors
-    /// If that is not allowed, the name is taken, or no interface can have it.
+    /// If that is not permitted, the name is in use, or it is not valid for an interface.
     pub fn create_local(name: &str) -> Result<Self, PortError> {
         let opening = opening(name);
-        // The kernel fills in a number for '%d'.
+        // The kernel would replace '%d' with a number.
         if name.contains('%') {
             return Err(opening.unsuitable("has a '%' in its name; expected a name without one"));
         }
@@ -110,8 +110,8 @@ impl PortIo for TapPort {
         &self.interface.name
     }
 
-    /// Returns an address other than the device's own, which belongs to the machine at the other end, unless it is the
-    /// LOCAL port.
+    /// Returns an address other than the device's, which belongs to the machine at the other end; for the LOCAL port, the
+    /// device's.
     fn hw_addr(&self) -> MacAddr {
         if self.is_local {
             return self.interface.hw_addr;
@@ -137,7 +137,7 @@ impl PortIo for TapPort {
         for count in 0..max {
             match rustix::io::read(&self.device, &mut self.buffer[..]) {
                 Ok(len) => handle(&self.buffer[..len]),
-                // EIO: the device is switched off; it works again when it is on.
+                // EIO: the device is down. It works again when it is up.
                 Err(Errno::AGAIN | Errno::INTR | Errno::IO) => return Ok(count),
                 Err(error) => return Err(error.into()),
             }
@@ -149,7 +149,7 @@ impl PortIo for TapPort {
         rustix::io::write(&self.device, frame).is_ok()
     }
 
-    /// Frames leave at once.
+    /// Does nothing, since frames are sent immediately.
     fn flush(&mut self) {}
 
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -197,7 +197,7 @@ mod tests {
     fn the_device_is_removed_with_the_port() {
         in_namespace(|| {
             drop(TapPort::open("t0").unwrap());
-            // A process that another test has just started has the descriptor until it runs its program.
+            // A process that another test has just started has the descriptor until it executes its program.
             eventually(|| matches!(Interface::find("t0"), Err(PortError::NoInterface(_))));
         });
     }

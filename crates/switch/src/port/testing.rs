@@ -1,4 +1,4 @@
-//! Shared by the tests of back ends: an isolated network namespace, and frames.
+//! Isolated network namespaces and frames, for the tests of back ends.
 
 use super::PortIo;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Runs `test` on a thread in its own network namespace, which is removed when the thread ends. Without root it reports
-/// that it skips the test, or fails if `CI=true` is set.
+/// Runs `test` on a thread in its own network namespace, which is removed when the thread ends. Without root, prints that
+/// the test is skipped, or fails if `CI=true` is set.
 pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
     if !rustix::process::geteuid().is_root() {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "needs root");
@@ -21,7 +21,7 @@ pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
         return;
     }
     let run = move || {
-        // SAFETY: no pointers; only this thread changes its network namespace.
+        // SAFETY: the call has no pointers, and changes only this thread's network namespace.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
         test();
     };
@@ -36,7 +36,7 @@ pub fn ip(arguments: &str) {
     assert!(status.unwrap().success(), "ip {arguments}");
 }
 
-/// Creates a link between two new interfaces, both up, without IPv6's automatic frames.
+/// Creates a link between two new interfaces, both up, which sends no frames of IPv6 automatically.
 pub fn veth(name: &str, peer: &str) {
     ip(&format!("link add {name} type veth peer name {peer}"));
     for end in [name, peer] {
@@ -55,7 +55,7 @@ pub fn frame(len: usize, mark: u8) -> Vec<u8> {
 /// Number of flows that [`send_flows`] sends.
 pub const FLOWS: u16 = 64;
 
-/// Sends a datagram of each of [`FLOWS`] flows, to the ports 1, 2, … from one; `number` distinguishes it from others of
+/// Sends a datagram of each of [`FLOWS`] flows, from one port to the ports 1, 2, …; `number` distinguishes it from others of
 /// its flow.
 pub fn send_flows(host: &mut dyn PortIo, number: u16) {
     for flow in 0..FLOWS {
@@ -87,8 +87,8 @@ pub fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<u16, Vec<u16>> {
     flows
 }
 
-/// Polls all ports round-robin until `count` frames have arrived in total, and once more for surplus frames; returns
-/// each port's.
+/// Polls all ports round-robin until `count` frames have arrived in total, and then once more for surplus frames. Returns
+/// each port's frames.
 pub fn receive_from_all(ports: &mut [Box<dyn PortIo>], count: usize) -> Vec<Vec<Vec<u8>>> {
     let start = Instant::now();
     let mut frames = vec![Vec::new(); ports.len()];
@@ -105,7 +105,7 @@ pub fn receive_from_all(ports: &mut [Box<dyn PortIo>], count: usize) -> Vec<Vec<
     frames
 }
 
-/// Polls the port for frames until there are `count`.
+/// Polls the port until it has received `count` frames.
 pub fn receive(port: &mut dyn PortIo, count: usize) -> Vec<Vec<u8>> {
     let start = Instant::now();
     let mut frames = Vec::new();
@@ -133,7 +133,7 @@ pub fn eventually(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Returns whether a port whose interface is deleted refuses or loses frames, and does not cause wake-ups.
+/// Returns whether a port whose interface was deleted refuses or loses frames, and causes no wake-ups.
 pub fn is_quiet_without_interface(port: &mut dyn PortIo) -> bool {
     ip(&format!("link delete {}", port.name()));
     for _ in 0..5000 {
@@ -155,7 +155,7 @@ pub fn is_readable(port: &dyn PortIo, timeout_ms: u32) -> bool {
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).unwrap() == 1
 }
 
-/// Starts `run` as a host: a thread in its own network namespace, with the address 10.0.0.`number` on a link whose
+/// Starts `run` as a host: in a thread with its own network namespace, with the address 10.0.0.`number` on a link whose
 /// other end is the interface `p<number>` of the caller's namespace.
 fn start_host<T: Send + 'static>(
     number: u8,
@@ -164,7 +164,7 @@ fn start_host<T: Send + 'static>(
     let (tell_thread, thread) = mpsc::channel();
     let (tell_plugged, plugged) = mpsc::channel::<()>();
     let host = std::thread::spawn(move || {
-        // SAFETY: no pointers; only this thread changes its network namespace.
+        // SAFETY: the call has no pointers, and changes only this thread's network namespace.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
         tell_thread.send(rustix::thread::gettid()).unwrap();
         plugged.recv().unwrap();
@@ -179,8 +179,8 @@ fn start_host<T: Send + 'static>(
     host
 }
 
-/// Sends some megabytes of TCP from one host to another through two ports opened by `open`, which exchange their
-/// frames.
+/// Sends some megabytes of TCP from one host to another through two ports opened by `open`, between which frames are
+/// forwarded.
 pub fn tcp_passes(open: impl Fn(&str) -> Box<dyn PortIo>) {
     const BYTES: usize = 4 << 20;
     let receiver = start_host(2, || {
@@ -217,7 +217,7 @@ pub fn tcp_passes(open: impl Fn(&str) -> Box<dyn PortIo>) {
     );
 }
 
-/// Sends the frames received by `from` by `to`, and checks that they fit the MTU.
+/// Forwards the frames that `from` receives to `to`, and asserts that they fit the MTU.
 fn exchange(from: &mut dyn PortIo, to: &mut dyn PortIo) {
     from.receive(32, &mut |frame| {
         assert!(frame.len() <= 1514, "a frame of {} bytes", frame.len());

@@ -1,12 +1,12 @@
-//! An interface that several sockets receive by, each on its own thread (PACKET_FANOUT).
+//! Receiving from an interface with several sockets, each in its own thread (PACKET_FANOUT).
 //!
-//! **What.** The kernel passes each frame to one socket of a group, chosen by a hash of addresses and ports that is
-//! equal in both directions, so the frames of a flow stay in order. Frames that are not IP all go to one socket, and so
-//! do fragments with equal addresses: they may overtake, or be overtaken by, whole frames of their flow.
+//! **What.** The kernel passes each frame to one socket of a group, chosen by a hash of addresses and ports that is equal in
+//! both directions, so the frames of a flow stay in order. All frames that are not IP use one socket, and so do fragments
+//! with equal addresses: they may overtake, or be overtaken by, whole frames of their flow.
 //!
-//! **Limits.** A frame for a socket whose ring is full is lost and counted. It does not go to another socket
-//! (PACKET_FANOUT_FLAG_ROLLOVER): that would put the frames of a busy flow out of order, just when there are many.
-//! While a socket joins, for some microseconds, its frames are lost.
+//! **Limits.** A frame for a socket whose ring is full is lost and counted. It is not passed to another socket
+//! (PACKET_FANOUT_FLAG_ROLLOVER), since this would reorder the frames of a busy flow, just when there are many. While a
+//! socket joins, for some microseconds, its frames are lost.
 
 use super::set;
 use parking_lot::Mutex;
@@ -30,7 +30,7 @@ const UNIQUE_ID: u32 = 0x2000;
 /// `SO_ATTACH_FILTER`.
 const ATTACH_FILTER: libc::c_int = 26;
 
-/// A filter's results for frames to be dropped, and for whole frames.
+/// The results of a filter for frames to be dropped, and for whole frames.
 const NOTHING: u32 = 0;
 const ALL: u32 = u32::MAX;
 
@@ -40,9 +40,9 @@ pub(super) struct Group {
     current: Mutex<Option<GroupId>>,
 }
 
-/// The kernel's number of a group, and that of its interface. When the interface is gone, its sockets have to meet in a
-/// new group for each interface that replaces it: the kernel identifies interfaces by their addresses in its memory,
-/// and may let a socket join a group of an old one.
+/// The kernel's number of a group, and that of its interface. When the interface is gone, its sockets must form a new group
+/// for each interface that replaces it: the kernel identifies interfaces by their addresses in its memory, and might let a
+/// socket join an old interface's group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupId {
     id: u16,
@@ -50,18 +50,18 @@ pub(super) struct GroupId {
 }
 
 impl Group {
-    /// Starts sharing the interface's frames with a socket that is bound to the interface with this number. `left` is
-    /// the group of the socket that it replaces, which lost its interface.
+    /// Makes a socket that is bound to the interface with this number share the interface's frames. `left` is the group of the
+    /// socket that it replaces, which lost its interface.
     ///
     /// # Errors
-    /// The system's, if it does not let the socket join.
+    /// The system's error if the socket cannot join.
     pub fn join(
         &self,
         socket: &OwnedFd,
         interface: u32,
         left: Option<GroupId>,
     ) -> io::Result<GroupId> {
-        // A group does not know that its sockets ignore outgoing frames.
+        // A group ignores the option by which its sockets ignore outgoing frames.
         attach(socket, &not_outgoing())?;
         let mut current = self.current.lock();
         let is_ours = |group: &GroupId| group.interface == interface && Some(*group) != left;
@@ -75,7 +75,7 @@ impl Group {
     }
 }
 
-/// Makes a socket receive nothing until it joins a group: earlier frames would be received by another socket, too.
+/// Makes a socket receive nothing until it joins a group; otherwise another socket would receive earlier frames again.
 pub(super) fn deafen(socket: &OwnedFd) -> io::Result<()> {
     attach(socket, &[end(NOTHING)])
 }
@@ -100,7 +100,7 @@ fn id_of(socket: &OwnedFd) -> io::Result<u16> {
     }
 }
 
-/// Returns a filter for frames that the interface receives, and not those that it sends.
+/// Returns a filter for frames that the interface receives, which excludes frames that it sends.
 fn not_outgoing() -> [libc::sock_filter; 4] {
     let packet_type = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let is_outgoing = libc::sock_filter {
@@ -130,7 +130,7 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
     }
 }
 
-/// Attaches a filter (classic BPF) to a socket, in place of an earlier one.
+/// Attaches a filter (classic BPF) to a socket, and replaces an earlier one.
 fn attach(socket: &OwnedFd, filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
@@ -172,7 +172,7 @@ mod tests {
         (host, ports.collect())
     }
 
-    /// Sends from the host, and checks that each flow is received whole, in order and by one of the ports.
+    /// Sends from the host, and asserts that each flow is received completely, in order and by one of the ports.
     fn expect_each_flow_at_one_port(host: &mut AfPacketPort, ports: &mut [Box<dyn PortIo>]) {
         const FRAMES: u16 = 20;
         for round in 0..FRAMES {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A group has its own hook, to which the kernel would pass them.
+    /// A group has its own hook, to which the kernel would also pass outgoing frames.
     #[test]
     fn outgoing_frames_are_not_received() {
         in_namespace(|| {
@@ -229,7 +229,7 @@ mod tests {
         });
     }
 
-    /// The ports meet in one group, whichever reopens first.
+    /// The ports form one group, whichever reopens first.
     #[test]
     fn a_recreated_interface_is_shared_again() {
         in_namespace(|| {

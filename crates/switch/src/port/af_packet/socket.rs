@@ -1,4 +1,4 @@
-//! The system calls of packet sockets.
+//! System calls for packet sockets.
 
 use super::{BLOCK_BYTES, LARGE_FRAMES_BYTES, RING_BYTES};
 use crate::port::interface::Interface;
@@ -26,7 +26,7 @@ pub(super) fn configure(socket: &OwnedFd, slot_bytes: usize) -> io::Result<()> {
     set(socket, libc::PACKET_VNET_HDR, &1)?;
     set(socket, libc::PACKET_COPY_THRESH, &1)?;
     set(socket, libc::PACKET_IGNORE_OUTGOING, &1)?;
-    // Beyond the system's limit if the process may.
+    // This may exceed the system's limit if the process is privileged.
     sockopt::set_socket_recv_buffer_size_force(socket, LARGE_FRAMES_BYTES)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, LARGE_FRAMES_BYTES))?;
     let ring = libc::tpacket_req {
@@ -38,7 +38,7 @@ pub(super) fn configure(socket: &OwnedFd, slot_bytes: usize) -> io::Result<()> {
     set(socket, libc::PACKET_RX_RING, &ring)
 }
 
-/// Sets an option of packet sockets; `T` is the type that belongs to it.
+/// Sets an option of packet sockets. `T` must be the option's type.
 pub(super) fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
     // SAFETY: the kernel reads `size_of::<T>()` bytes from `value`.
     let done = unsafe {
@@ -58,7 +58,7 @@ pub(super) fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Re
 
 /// Returns the kernel's counts since the last query.
 pub(super) fn statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stats> {
-    // SAFETY: two numbers, which may be zero.
+    // SAFETY: these are two numbers, which may be zero.
     let mut counts: libc::tpacket_stats = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes, the size of the counters.
@@ -79,7 +79,7 @@ pub(super) fn statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stats> {
 
 pub(super) fn map(socket: &OwnedFd) -> Result<NonNull<u8>, Errno> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, at an address of the kernel's choice.
+    // SAFETY: this is a new mapping, at an address of the kernel's choice.
     let memory = unsafe {
         mmap(
             std::ptr::null_mut(),
@@ -100,14 +100,14 @@ pub(super) fn bind(socket: &OwnedFd, index: u32, protocol: u16) -> io::Result<()
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = index as libc::c_int;
     let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the address has the length passed.
+    // SAFETY: the address has the given length.
     match unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Makes an interface receive all frames, as long as this exists.
+/// Makes an interface receive all frames while this exists.
 pub(in crate::port) struct Promiscuity {
     _socket: OwnedFd,
 }

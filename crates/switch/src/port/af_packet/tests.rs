@@ -30,7 +30,7 @@ fn bursts_arrive_whole_and_in_order() {
     });
 }
 
-/// Uses a datagram socket of another family, which is full unless it is read.
+/// This uses a datagram socket of another family, which stays full until it is read.
 #[test]
 fn frames_for_a_full_socket_are_kept() {
     let (socket, peer) = std::os::unix::net::UnixDatagram::pair().unwrap();
@@ -196,7 +196,7 @@ fn the_link_state_is_reported() {
     });
 }
 
-/// A machine's own TCP over a veth has no checksums, and segments far larger than the MTU.
+/// A machine's own TCP over a veth has no checksums, and has segments far larger than the MTU.
 #[test]
 fn local_tcp_passes() {
     in_namespace(|| tcp_passes(|name| Box::new(AfPacketPort::open(name).unwrap())));

@@ -1,13 +1,13 @@
-//! The memory of frames that XDP sockets share with the kernel and with each other (UMEM).
+//! The memory for frames that XDP sockets share with the kernel and with each other (UMEM).
 //!
-//! **What.** Frames of [`FRAME_BYTES`]. Each is in one of the rings of a socket, or on its way as a [`LentFrame`], or
-//! free: in a port's own store, or in the shared one. Ports that forward to each other share a memory
-//! ([`FrameMemory`]), so that forwarding moves a frame between rings without copying it.
+//! **What.** Frames of [`FRAME_BYTES`]. Each is in a socket's ring, or in use as a [`LentFrame`], or free: in a port's own
+//! store, or in the shared one. Ports that forward to each other share a memory ([`FrameMemory`]), so that forwarding moves
+//! a frame between rings without copying it.
 //!
-//! **Cost.** `SHARE` frames for each queue, in huge pages if the system has free ones. The shared store is locked when
-//! a port's own is empty or too large: once a burst at most.
+//! **Cost.** `SHARE` frames for each queue, in huge pages if the system has free ones. The shared store is locked when a
+//! port's own store is empty or too large: at most once per burst.
 //!
-//! **Limits.** A closed port's frames are lost to the others, as is its share, so the others do not lack frames.
+//! **Limits.** Other ports cannot use a closed port's frames. Its share is also unused, so they do not lack frames.
 
 use crate::port::lent::{LentFrame, MemoryId};
 use parking_lot::Mutex;
@@ -22,29 +22,29 @@ use std::sync::{Arc, Weak};
 /// Size of one frame's memory.
 pub(super) const FRAME_BYTES: usize = 4096;
 
-/// Number of frames that may wait to be received by a queue, and to be sent; powers of two.
+/// Number of frames that may wait to be received by a queue, and to be sent; both are powers of two.
 pub(super) const RX_FRAMES: usize = 2048;
 pub(super) const TX_FRAMES: usize = 1024;
 
-/// Number of free frames that a port keeps to itself.
+/// Number of free frames in a port's own store.
 pub(super) const SPARE_FRAMES: usize = 64;
 
-/// Number of frames that a queue can hold, with a burst that is on its way.
+/// Number of frames that a queue needs, including a burst in progress.
 const SHARE: usize = RX_FRAMES + TX_FRAMES + 4 * SPARE_FRAMES;
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The memory itself.
+/// The memory that sockets share.
 pub(super) struct Memory {
     id: MemoryId,
     start: NonNull<u8>,
     bytes: usize,
-    /// Addresses of the frames that no port has.
+    /// Addresses of free frames that no port has.
     free: Mutex<Vec<u64>>,
 }
 
-// SAFETY: the mapping belongs to this value alone, and nothing in it depends on the thread; whoever has a frame's
-// address may access the frame.
+// SAFETY: the mapping belongs to this value alone, and nothing in it depends on the thread; the owner of a frame's address
+// may access the frame.
 unsafe impl Send for Memory {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Memory {}
@@ -53,7 +53,7 @@ impl Memory {
     /// Allocates memory for `queues` queues.
     ///
     /// # Errors
-    /// The system's, if it has no memory.
+    /// The system's error if there is not enough memory.
     pub fn new(queues: usize) -> Result<Self, Errno> {
         let frames = queues * SHARE;
         let bytes = (frames * FRAME_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
@@ -69,7 +69,7 @@ impl Memory {
         self.id
     }
 
-    /// Registers the memory with the kernel by this socket.
+    /// Registers the memory with the kernel through this socket.
     pub fn register(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let region = XdpUmemReg {
             addr: self.start.as_ptr() as u64,
@@ -89,7 +89,7 @@ impl Memory {
         to.extend(free.drain(left..));
     }
 
-    /// Takes all frames of `from` back but the first `keep`.
+    /// Takes back all frames of `from` except the first `keep`.
     pub fn release(&self, from: &mut Vec<u64>, keep: usize) {
         if from.len() > keep {
             self.free.lock().extend(from.drain(keep..));
@@ -106,20 +106,20 @@ impl Memory {
             begin + FRAME_BYTES <= self.bytes,
             "addresses are of our frames"
         );
-        // SAFETY: within the mapping, as just asserted.
+        // SAFETY: this is within the mapping, as just asserted.
         NonNull::slice_from_raw_parts(unsafe { self.start.add(begin) }, FRAME_BYTES)
     }
 
-    /// Returns `len` bytes of a frame, from this address on.
+    /// Returns `len` bytes of a frame, starting at this address.
     ///
     /// # Panics
     /// If the frame ends before.
     ///
     /// # Safety
-    /// The frame is the caller's: the kernel has handed it over, or it was free.
+    /// The caller owns the frame: the kernel has returned it, or it was free.
     #[allow(clippy::mut_from_ref)] // Different addresses are different frames.
     pub unsafe fn bytes_mut(&self, address: u64, len: usize) -> &mut [u8] {
-        // SAFETY: within the mapping; the caller promises the rest.
+        // SAFETY: this is within the mapping; the caller promises the rest.
         let room = unsafe { self.room(address).as_mut() };
         &mut room[offset(address)..][..len]
     }
@@ -133,8 +133,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: this is the whole mapping. The kernel keeps the pages as long as it needs them, and ports, without which
-        // no lent frame is used, keep this value.
+        // SAFETY: this is the whole mapping. The kernel keeps the pages as long as it needs them. Ports keep this value, and
+        // lent frames are not used without ports.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -149,8 +149,8 @@ fn map(bytes: usize) -> Result<NonNull<u8>, Errno> {
     let start = map(MapFlags::HUGETLB | MapFlags::POPULATE).or_else(|error| {
         tracing::info!(%error, bytes, "too few huge pages are reserved for AF_XDP (vm.nr_hugepages); using normal pages");
         let start = map(MapFlags::empty())?;
-        // Advice, which a kernel without huge pages does not accept.
-        // SAFETY: our own mapping, with nothing in it yet.
+        // This is advice, which a kernel without huge pages refuses.
+        // SAFETY: this is our own mapping, which contains nothing yet.
         let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
         Ok::<_, Errno>(start)
     })?;
@@ -172,17 +172,17 @@ pub(super) fn offset(address: u64) -> usize {
     address as usize % FRAME_BYTES
 }
 
-/// How frames are received and sent. All sockets that share a memory have one kind.
+/// How frames are received and sent. All sockets that share a memory are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
-    /// The driver uses the memory itself; otherwise the kernel copies.
+    /// Whether the driver uses the memory itself; otherwise the kernel copies.
     pub is_zero_copy: bool,
-    /// Frames longer than a frame's memory are received in parts (Linux 6.6).
+    /// Whether frames longer than a frame's memory are received in parts (Linux 6.6).
     pub has_parts: bool,
 }
 
-/// The memories of AF_XDP ports that forward to each other: those of one thread. A port that cannot share any, since
-/// its driver receives frames in another way, gets its own.
+/// The memories of AF_XDP ports that forward to each other, in one thread. A port that cannot share any of them, since its
+/// driver receives frames differently, gets its own.
 #[derive(Default)]
 pub struct FrameMemory {
     /// Number of ports that have not been opened yet.
@@ -193,14 +193,14 @@ pub struct FrameMemory {
 struct Known {
     kind: Kind,
     memory: Weak<Memory>,
-    /// The socket that the kernel knows it by.
+    /// The socket through which the memory was registered.
     socket: Weak<OwnedFd>,
     /// Number of queues for which the memory has space.
     room: usize,
 }
 
 impl FrameMemory {
-    /// Prepares memory for `count` ports. One more gets its own.
+    /// Prepares memory for `count` ports. A further port gets its own.
     pub fn for_ports(count: usize) -> Self {
         Self {
             expected: count,
@@ -213,7 +213,7 @@ impl FrameMemory {
         self.expected = self.expected.saturating_sub(1);
     }
 
-    /// Finds memory that a port with `queues` queues may share, and the socket to share it by.
+    /// Returns memory that a port with `queues` queues may share, and the socket through which to share it.
     pub(super) fn find(&self, kind: Kind, queues: usize) -> Option<(Arc<Memory>, Arc<OwnedFd>)> {
         let fits = |known: &&Known| known.kind == kind && known.room >= queues;
         let mut fitting = self.memories.iter().filter(fits);
@@ -225,7 +225,7 @@ impl FrameMemory {
         Memory::new(queues + self.expected)
     }
 
-    /// Notes that `queues` queues share a memory from now on, which the kernel knows by this socket.
+    /// Notes that `queues` further queues share a memory that was registered through this socket.
     pub(super) fn note(
         &mut self,
         kind: Kind,
@@ -277,7 +277,7 @@ mod tests {
         );
         let frame = LentFrame::new(memory.id(), one, 300, 60);
         assert_eq!(memory.address_of(&frame), 4096 + 300);
-        // SAFETY: nothing else has the frame.
+        // SAFETY: only this code has the frame.
         let bytes = unsafe { memory.bytes_mut(8192 + 4000, 96) };
         bytes.fill(1);
     }

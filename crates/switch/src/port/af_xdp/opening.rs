@@ -1,5 +1,4 @@
-//! Creation of the sockets for an interface's queues, in the best way that the driver, the kernel and other ports
-//! allow.
+//! Creating the sockets for an interface's queues, in the best way that the driver, the kernel and other ports allow.
 
 use super::memory::{FrameMemory, Kind, Memory, RX_FRAMES, TX_FRAMES};
 use super::queue::{Receiver, Sender};
@@ -10,13 +9,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum time that the kernel may need to release a closed socket; a second has been observed.
+/// Maximum time in which the kernel releases a closed socket; a second has been observed.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Size of the kernel's buffer of frames that are being sent.
+/// Size of the kernel's buffer for frames being sent.
 const SEND_BUFFER_BYTES: usize = 8 << 20;
 
-/// From the best kind to one that every driver supports.
+/// From the best kind to the one that every driver supports.
 const KINDS: [Kind; 4] = [
     Kind {
         is_zero_copy: true,
@@ -46,10 +45,10 @@ pub(super) struct Queues {
     pub sender: Sender,
 }
 
-/// What was attempted, and why it failed.
+/// The operation that failed, and the error.
 pub(super) type Failure = (&'static str, Errno);
 
-/// Binds to all queues of the interface with this number, in the best way possible; with frames in parts if
+/// Binds sockets to all queues of the interface with this number, in the best possible way; with frames in parts if
 /// `needs_parts`.
 pub(super) fn open(
     index: u32,
@@ -67,7 +66,7 @@ pub(super) fn open(
         loop {
             match open_kind(index, count, kind, memory) {
                 Ok(queues) => return Ok(queues),
-                // The kernel releases a queue only some time after its socket was closed.
+                // The kernel releases a queue some time after its socket was closed.
                 Err((_, Errno::BUSY)) if start.elapsed() < RELEASE_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
@@ -119,7 +118,7 @@ struct Place {
 }
 
 impl Place {
-    /// Opens sockets that share a memory, which the kernel knows by `owner`.
+    /// Opens sockets that share a memory, which was registered through `owner`.
     fn join_all(self, memory: &Arc<Memory>, owner: &OwnedFd) -> Result<Queues, Failure> {
         let first = Prepared::new(true, None)?;
         let mapped = self.map(&first)?;
@@ -127,7 +126,7 @@ impl Place {
         self.complete(mapped, memory, owner)
     }
 
-    /// Opens sockets that share a new memory, registered by the first of them.
+    /// Opens sockets that share a new memory, which the first of them registers.
     fn found(self, memory: &Arc<Memory>) -> Result<(Queues, Arc<OwnedFd>), Failure> {
         let first = Prepared::new(true, Some(memory))?;
         let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
@@ -181,13 +180,13 @@ impl Place {
     }
 }
 
-/// A socket with rings, before it is bound.
+/// A socket with rings, which is not bound yet.
 struct Prepared {
     socket: Arc<OwnedFd>,
 }
 
 impl Prepared {
-    /// Creates a socket; the kernel knows `memory` by it, if any.
+    /// Creates a socket, and registers `memory` through it, if any.
     fn new(sends: bool, memory: Option<&Memory>) -> Result<Self, Failure> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)
@@ -198,7 +197,7 @@ impl Prepared {
         }
         size_rings(&socket, sends).map_err(|error| ("make rings", error))?;
         if sends {
-            // Beyond the system's limit if the process may; otherwise frames wait for space.
+            // This may exceed the system's limit if the process is privileged; otherwise frames wait for space.
             let _ = sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER_BYTES)
                 .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES));
         }

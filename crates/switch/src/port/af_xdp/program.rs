@@ -1,4 +1,5 @@
-//! The XDP program that hands an interface's frames to sockets, one for each queue, assembled by hand: five instructions need no compiler.
+//! The XDP program that passes an interface's frames to sockets, one for each queue. It has few instructions, so it is
+//! assembled here instead of by a compiler.
 //!
 //! ```c
 //! return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
@@ -8,7 +9,7 @@ use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 use std::mem::size_of;
 
-// Commands and kinds of bpf(2), from linux/bpf.h.
+// Commands and types of bpf(2), from linux/bpf.h.
 const MAP_CREATE: libc::c_long = 0;
 const MAP_UPDATE_ELEM: libc::c_long = 2;
 const PROG_LOAD: libc::c_long = 5;
@@ -17,14 +18,14 @@ const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 
-/// Attach in the driver (`XDP_FLAGS_DRV_MODE`), or right behind it (`XDP_FLAGS_SKB_MODE`).
+/// Attach in the driver (`XDP_FLAGS_DRV_MODE`), or right after it (`XDP_FLAGS_SKB_MODE`).
 const NATIVE: u32 = 1 << 2;
 const GENERIC: u32 = 1 << 1;
 
 /// The program accepts frames of several parts (`BPF_F_XDP_HAS_FRAGS`), since Linux 5.18.
 const HAS_FRAGS: u32 = 1 << 5;
 
-/// The result for frames of queues that have no socket: the kernel handles them as if there were no program.
+/// The result for frames of queues without a socket: the kernel handles them as without a program.
 const XDP_PASS: i32 = 2;
 const REDIRECT_MAP: i32 = 51;
 
@@ -66,14 +67,14 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// The program attached to an interface; detached when dropped.
+/// The program attached to an interface, which is detached on drop.
 pub(super) struct Redirect {
     _link: OwnedFd,
 }
 
 impl Redirect {
-    /// Passes all frames of the interface's queues to these sockets, in order: in the driver if possible. `takes_parts`
-    /// says whether the sockets accept frames of several parts.
+    /// Passes all frames of the interface's queues to these sockets, in order; in the driver if possible. `takes_parts` tells
+    /// whether the sockets accept frames of several parts.
     pub fn attach<'a>(
         index: u32,
         queues: impl ExactSizeIterator<Item = BorrowedFd<'a>>,
@@ -85,7 +86,7 @@ impl Redirect {
         }
         let program = load(&sockets, if takes_parts { HAS_FRAGS } else { 0 })?;
         let link = link(&program, index, NATIVE).or_else(|error| match error.raw_os_error() {
-            // Another program is attached; it would be in the way after the driver too.
+            // Another program is attached, which would also conflict with this one after the driver.
             Some(libc::EBUSY) => Err(error),
             _ => {
                 tracing::info!(interface = index, %error, "the driver has no XDP; running it after the driver");
@@ -135,7 +136,7 @@ fn load(sockets: &OwnedFd, prog_flags: u32) -> io::Result<OwnedFd> {
         prog_type: PROG_TYPE_XDP,
         insn_count: instructions.len() as u32,
         insns: instructions.as_ptr() as u64,
-        // The kernel requires a GPL-compatible licence for some helpers only, and this is not one of them.
+        // The kernel requires a GPL-compatible licence only for some helpers, not for this one.
         license: c"Apache-2.0 OR MIT".as_ptr() as u64,
         log_level: 0,
         log_size: 0,
@@ -146,7 +147,7 @@ fn load(sockets: &OwnedFd, prog_flags: u32) -> io::Result<OwnedFd> {
     bpf_fd(PROG_LOAD, &arguments)
 }
 
-/// Encodes a `struct bpf_insn`, whose registers share a byte: the destination in its first four bits, in the machine's
+/// Encodes a `struct bpf_insn`. Its registers share a byte, with the destination in the first four bits in the machine's bit
 /// order.
 fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> [u8; 8] {
     let registers = match cfg!(target_endian = "little") {
@@ -169,13 +170,13 @@ fn link(program: &OwnedFd, index: u32, flags: u32) -> io::Result<OwnedFd> {
 
 fn bpf_fd<T>(command: libc::c_long, arguments: &T) -> io::Result<OwnedFd> {
     let fd = bpf(command, arguments)?;
-    // SAFETY: the command creates a descriptor, which is known to nobody else.
+    // SAFETY: the command creates a descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
 /// Calls bpf(2). `T` is the command's structure; pointers in it must be valid.
 fn bpf<T>(command: libc::c_long, arguments: &T) -> io::Result<libc::c_long> {
-    // SAFETY: the kernel reads `size_of::<T>()` bytes, and the memory that they point to.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes, and the memory to which they point.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,

@@ -1,4 +1,4 @@
-//! The two halves of XDP sockets: received frames of one queue of the interface, and sent frames.
+//! The two halves of XDP sockets, for receiving from one queue of the interface and for sending.
 
 use super::memory::{
     FRAME_BYTES, Kind, Memory, RX_FRAMES, SPARE_FRAMES, TX_FRAMES, frame_of, offset,
@@ -18,18 +18,18 @@ use std::sync::Arc;
 /// Maximum length of a frame: the largest IP packet, an Ethernet header and two VLAN tags.
 pub(super) const MAX_FRAME_BYTES: usize = 65_535 + 22;
 
-/// Minimum length of a frame: an Ethernet header. The kernel refuses shorter ones, and does not return their memory.
+/// Minimum length of a frame: an Ethernet header. The kernel refuses shorter frames, and does not return their memory.
 const MIN_FRAME_BYTES: usize = 14;
 
-/// An address outside of any memory, which makes an entry invalid: the kernel sends nothing for it.
+/// An address outside of any memory, which makes an entry invalid, so that the kernel sends nothing for it.
 const NO_FRAME: u64 = u64::MAX;
 
 /// The receiving half, for one queue.
 pub(super) struct Receiver {
-    /// Received frames, and frames given to the kernel to receive into.
+    /// The rings of received frames, and of frames that the kernel may use for receiving.
     rx: Consumer<XdpDesc>,
     fill: Producer<u64>,
-    /// Number of frames that the kernel could be given.
+    /// Number of further frames that the kernel could be given.
     missing: usize,
     /// The parts of a frame received so far.
     parts: Vec<u8>,
@@ -50,7 +50,7 @@ impl Receiver {
         })
     }
 
-    /// Passes on at most `max` frames; returns how many. Free frames are in `spare`, and return there.
+    /// Passes on at most `max` frames, and returns their number. Free frames are taken from and returned to `spare`.
     pub fn receive(
         &mut self,
         max: usize,
@@ -66,7 +66,7 @@ impl Receiver {
             self.missing += 1;
             let is_part = desc.options.contains(XdpDescOptions::XDP_PKT_CONTD);
             let len = desc.len as usize;
-            // SAFETY: the kernel has just handed the frame over.
+            // SAFETY: the kernel has just returned the frame.
             let bytes = unsafe { memory.bytes_mut(desc.addr, len) };
             if is_part || !self.parts.is_empty() {
                 self.parts.extend_from_slice(bytes);
@@ -89,7 +89,7 @@ impl Receiver {
         count
     }
 
-    /// Gives the kernel as many frames to receive into as it can have.
+    /// Gives the kernel as many frames for receiving as it can have.
     pub fn refill(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         if self.missing > spare.len() {
             memory.take(self.missing - spare.len(), spare);
@@ -101,7 +101,7 @@ impl Receiver {
             .for_each(|address| self.fill.push(address));
         self.fill.publish();
         if self.fill.needs_wakeup() {
-            // Receives nothing, but notifies the driver of the frames that it was given.
+            // This receives nothing, but notifies the driver of the frames that it was given.
             let _ = recv(&self.socket, &mut [0_u8; 0][..], RecvFlags::DONTWAIT);
         }
     }
@@ -115,7 +115,7 @@ impl Receiver {
         dropped - std::mem::replace(&mut self.dropped_before, dropped).min(dropped)
     }
 
-    /// Clears the error that an interface leaves when it is deleted: with it the socket would stay readable.
+    /// Clears the error that a deleted interface leaves, with which the socket would stay readable.
     pub fn take_error(&self) {
         let _ = sockopt::socket_error(&self.socket);
     }
@@ -129,7 +129,7 @@ impl AsFd for Receiver {
 
 /// The sending half, for the first queue.
 pub(super) struct Sender {
-    /// Frames to send, and frames that were sent.
+    /// The rings of frames to send, and of sent frames.
     tx: Producer<XdpDesc>,
     completed: Consumer<u64>,
     /// Number of frames that the kernel has, or will have after the next flush.
@@ -138,7 +138,7 @@ pub(super) struct Sender {
     is_congested: bool,
     /// Whether the interface was down at the last flush: then frames are dropped.
     is_down: bool,
-    /// Frames whose entries were made invalid, in order, until it is known which ones the kernel had accepted before.
+    /// Frames whose entries were made invalid, in order, until it is known which of them the kernel had accepted before.
     cancelled: Vec<u64>,
     /// Number of invalid entries that the kernel had skipped at the last query.
     skipped: u64,
@@ -187,7 +187,7 @@ impl Sender {
         true
     }
 
-    /// Sends a frame in place; returns it if the ring has no space or the interface is down.
+    /// Sends a frame in place, or returns it if the ring has no space or the interface is down.
     pub fn send_lent(
         &mut self,
         frame: LentFrame,
@@ -201,10 +201,10 @@ impl Sender {
         Ok(())
     }
 
-    /// Makes the kernel send the frames that it was given, and takes back those that it has sent.
+    /// Makes the kernel send the frames that it was given, and takes back sent frames.
     ///
-    /// One system call sends all frames if the driver accepts them directly; if the kernel copies them, it sends 32,
-    /// and reports that it was interrupted by its own limit (EAGAIN) or by a frame that it dropped (EBUSY).
+    /// If the driver accepts frames directly, one system call sends all. If the kernel copies them, it sends 32, and reports
+    /// that its own limit (EAGAIN) or a frame that it dropped (EBUSY) interrupted it.
     pub fn flush(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         self.tx.publish();
         self.is_congested = false;
@@ -215,7 +215,7 @@ impl Sender {
                 sent,
                 Err(Errno::AGAIN | Errno::BUSY | Errno::INTR | Errno::NOBUFS)
             );
-            // After any other error the interface is down.
+            // After any other error, the interface is down.
             let was_down = std::mem::replace(&mut self.is_down, sent.is_err() && !has_more);
             if self.is_down {
                 self.cancel(was_down);
@@ -238,7 +238,7 @@ impl Sender {
         self.is_congested
     }
 
-    /// Returns whether `count` more frames can be under way.
+    /// Returns whether `count` more frames can be in progress.
     fn has_space(&mut self, count: usize, memory: &Memory, spare: &mut Vec<u64>) -> bool {
         if self.is_blocked() {
             return false;
@@ -249,16 +249,15 @@ impl Sender {
         !self.is_blocked() && self.in_flight + count <= TX_FRAMES
     }
 
-    /// Returns whether frames are dropped, because the interface is down or the ring still has entries from when it
-    /// was.
+    /// Returns whether frames are dropped, because the interface is down, or the ring still has entries from when it was down.
     fn is_blocked(&self) -> bool {
         self.is_down || !self.cancelled.is_empty()
     }
 
-    /// Invalidates the entries that the kernel has not accepted, so that frames sent to a dead link do not leave later.
+    /// Invalidates the entries that the kernel has not accepted, so that frames for a dead link are not sent later.
     ///
-    /// A driver that accepts frames itself may read the ring at any time: its entries stay, and leave with the next
-    /// link. So do frames of several parts, and those that wait with them: the kernel may have accepted the start of
+    /// A driver that accepts frames itself may read the ring at any time, so its entries stay, and are sent when the link
+    /// returns. So do frames of several parts, and those that wait with them, since the kernel may have accepted the start of
     /// one.
     fn cancel(&mut self, was_down: bool) {
         let mut has_parts = false;
@@ -284,8 +283,8 @@ impl Sender {
 
     /// Makes the kernel skip the entries of cancelled frames, and takes those frames back.
     ///
-    /// The kernel reports late how many entries it has accepted (after accepting all), so some of the frames may have
-    /// been sent: those are returned as sent. It counts the invalid entries, which were the last ones.
+    /// The kernel reports late how many entries it has accepted (after accepting all), so some of the frames may have been
+    /// sent; these are returned as sent. It counts the invalid entries, which were the last ones.
     fn skip_cancelled(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         // A system call skips at least one entry.
         for _ in 0..TX_FRAMES {
@@ -319,7 +318,7 @@ impl Sender {
         self.in_flight += 1;
     }
 
-    /// Takes back the frames that were sent. Some kernels return the invalid entries of cancelled frames, too.
+    /// Takes back the frames that were sent. Some kernels also return the invalid entries of cancelled frames.
     fn reap(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         while let Some(address) = self.completed.pop() {
             if address != NO_FRAME {

@@ -1,8 +1,8 @@
 //! The rings of an XDP socket: one side produces, the other consumes, without locks.
 //!
-//! Each side has an index that only it writes and that only increases; an entry is at its index modulo the ring's size,
-//! a power of two. Publishing an index (with release) passes the entries before it to the other side; reading the index
-//! (with acquire) accepts them.
+//! Each side has an index that only it writes and that only increases. An entry is at its index modulo the ring's size, a
+//! power of two. Publishing an index (with release) passes the entries before it to the other side; reading the index (with
+//! acquire) accepts them.
 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ const NEED_WAKEUP: u32 = 1;
 /// A ring that the kernel consumes.
 pub(super) struct Producer<T> {
     ring: Ring<T>,
-    /// One after the last entry written; published later.
+    /// The index after the last entry written, which is published later.
     written: u32,
 }
 
@@ -33,9 +33,9 @@ impl<T: Copy> Producer<T> {
         Ok(Self { ring, written: 0 })
     }
 
-    /// Writes an entry. The ring has space: there are no more frames than entries.
+    /// Writes an entry. The ring has space, since there are no more frames than entries.
     pub fn push(&mut self, entry: T) {
-        // SAFETY: the entry is ours until it is published; see above on room.
+        // SAFETY: the entry is ours until it is published; there is space, as explained above.
         unsafe { self.ring.entry(self.written).write(entry) };
         self.written = self.written.wrapping_add(1);
     }
@@ -55,7 +55,7 @@ impl<T: Copy> Producer<T> {
     pub fn replace_unread(&mut self, mut replace: impl FnMut(T) -> T) {
         for back in (1..=self.unread()).rev() {
             let entry = self.ring.entry(self.written.wrapping_sub(back));
-            // SAFETY: the entry was written, and the kernel does not read it.
+            // SAFETY: the entry was written, and the kernel does not read it during this call.
             unsafe { entry.write(replace(entry.read())) };
         }
     }
@@ -69,7 +69,7 @@ impl<T: Copy> Producer<T> {
 /// A ring that the kernel produces.
 pub(super) struct Consumer<T> {
     ring: Ring<T>,
-    /// Index of the next entry to read; published later.
+    /// The index of the next entry to read, which is published later.
     read: u32,
 }
 
@@ -89,13 +89,13 @@ impl<T: Copy> Consumer<T> {
         if self.ring.producer().load(Ordering::Acquire) == self.read {
             return None;
         }
-        // SAFETY: the kernel has published the entry, and does not write it again before it is released.
+        // SAFETY: the kernel has published the entry, and does not overwrite it before it is released.
         let entry = unsafe { self.ring.entry(self.read).read() };
         self.read = self.read.wrapping_add(1);
         Some(entry)
     }
 
-    /// Returns the entries that were read to the kernel.
+    /// Returns the entries that have been read to the kernel.
     pub fn release(&mut self) {
         self.ring.consumer().store(self.read, Ordering::Release);
     }
@@ -121,7 +121,7 @@ impl<T> Ring<T> {
         page: u64,
     ) -> Result<Self, Errno> {
         if offsets.flags.is_none() {
-            // Older than Linux 5.4.
+            // The kernel is older than Linux 5.4.
             return Err(Errno::OPNOTSUPP);
         }
         let bytes = offsets.desc as usize + size * size_of::<T>();
@@ -129,14 +129,14 @@ impl<T> Ring<T> {
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::SHARED | MapFlags::POPULATE,
         );
-        // SAFETY: a new mapping, at an address of the kernel's choice.
+        // SAFETY: this is a new mapping, at an address of the kernel's choice.
         let memory = unsafe { mmap(std::ptr::null_mut(), bytes, access, flags, socket, page)? };
         let memory = NonNull::new(memory.cast::<u8>()).ok_or(Errno::NOMEM)?;
         Ok(Self {
             memory,
             bytes,
             offsets: *offsets,
-            // SAFETY: the kernel reports this as the entries' offset, aligned.
+            // SAFETY: the kernel reports this as the entries' offset, and it is aligned.
             entries: unsafe { memory.add(offsets.desc as usize).cast() },
             mask: size as u32 - 1,
         })
@@ -161,7 +161,7 @@ impl<T> Ring<T> {
     }
 
     fn index(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: the kernel reports this as an index's offset, aligned; both sides use it atomically.
+        // SAFETY: the kernel reports this as an index's offset, and it is aligned; both sides access it atomically.
         unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(offset as usize).cast()) }
     }
 }

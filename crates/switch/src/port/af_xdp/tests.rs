@@ -66,7 +66,7 @@ fn local_tcp_passes() {
     in_namespace(|| tcp_passes(|name| Box::new(AfXdpPort::open(name).unwrap())));
 }
 
-/// A veth has no native XDP while its peer has more queues than itself.
+/// A veth supports no native XDP while its peer has more queues than itself.
 #[test]
 fn frames_pass_without_xdp_in_the_driver() {
     in_namespace(|| {
@@ -132,7 +132,7 @@ fn queues_are_distributed_to_threads() {
                 send_flows(&mut a, number);
             }
             let received = receive_from_all(&mut ports, sent);
-            // The peer's queue depends on the sending processor, so a flow may be received by several.
+            // The peer's queue depends on the sending processor, so several ports may receive a flow.
             for mut numbers in by_flow(&received.concat()).into_values() {
                 numbers.sort_unstable();
                 assert!(numbers.into_iter().eq(0..20));
@@ -227,7 +227,7 @@ fn frames_go_from_port_to_port_without_a_copy() {
     });
 }
 
-/// Plays a controller that adds entries.
+/// Adds entries as a controller would.
 fn add_entries(switch: &mut Switch, entries: &[&str]) {
     let controller = switch.connect("a test".to_owned(), Duration::ZERO);
     let hello = [4, 0, 0, 8, 0, 0, 0, 1];
@@ -243,7 +243,7 @@ fn add_entries(switch: &mut Switch, entries: &[&str]) {
     assert_eq!(switch.entry_count(), entries.len());
 }
 
-/// More frames than the memory has, by all ways out of the switch, so none may keep its memory.
+/// More frames are sent than the memory has, by all outputs of the switch, so none may keep its memory.
 #[test]
 fn a_switch_forwards_frames_in_place() {
     in_namespace(|| {
@@ -300,7 +300,7 @@ fn a_switch_forwards_frames_in_place() {
     });
 }
 
-/// A frame to the address that ends in `kind`; the third kind has a tag.
+/// Creates a frame to the address that ends in `kind`; the third kind has a tag.
 fn of_kind(kind: u8, len: usize) -> Vec<u8> {
     let mut frame = frame(len, kind);
     frame[5] = kind;
@@ -406,7 +406,7 @@ fn a_recreated_interface_with_queues_is_reopened() {
     });
 }
 
-/// Frames for an interface that is down are dropped: they do not leave when it is up again.
+/// Frames for an interface that is down are dropped, and not sent when it is up again.
 #[test]
 fn frames_for_a_down_interface_are_dropped() {
     in_namespace(|| {
