@@ -1,4 +1,4 @@
-//! Queues of a switch's ports, which can change with the ports and while packets pass.
+//! The queues of a switch's ports, which can change together with ports, and while packets pass.
 
 use crate::port_table::SwitchPort;
 use crate::queues::{NamedQueues, QueueCounters, SharedQueues};
@@ -13,22 +13,22 @@ use urtica_wire::{
 /// The value of a rate that is not configured, or cannot be expressed (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
 const NOT_CONFIGURED: u16 = 0xffff;
 
-/// Maximum number of queues in a reply, which cannot be split into parts.
+/// Maximum number of queues in a reply, since it cannot be split into parts.
 const MAX_REPORTED: usize = 1300;
 
-/// A change that the threads of a switch have to apply.
+/// A change that the threads of a switch must apply.
 pub(crate) struct QueueChange {
     pub port_no: PortNo,
     pub queues: Option<Arc<SharedQueues>>,
 }
 
 impl Switch {
-    /// Changes the queues of the port with this number or name, while packets pass: queues that stay keep their frames
-    /// and counters. A port without rate and queues has no scheduler. The queues belong to the port's name: a port that
-    /// is added again under it gets them again. They are saved in the state file, if there is one.
+    /// Changes the queues of the port with this number or name, while packets pass. Queues that stay keep their frames and
+    /// counters. A port without rate and queues has no scheduler. The queues belong to the port's name: a port that is added
+    /// again under its name gets them again. They are saved in the state file, if there is one.
     ///
     /// # Errors
-    /// [`QueueError`] if there is no such port, or it cannot have such queues; nothing has changed then.
+    /// [`QueueError`] if the port does not exist, or cannot have such queues; then nothing has changed.
     pub fn change_queues(
         &mut self,
         port: &str,
@@ -40,11 +40,11 @@ impl Switch {
         Ok(port_no)
     }
 
-    /// Sets the queues with which the port with this number or name starts: those of a configuration file, for example. Call
-    /// it before [`Switch::restore`], which restores later changes.
+    /// Sets the initial queues of the port with this number or name, for example from a configuration file. Must be called before
+    /// [`Switch::restore`], which restores later changes.
     ///
     /// # Errors
-    /// [`QueueError`] if there is no such port, or it cannot have such queues; nothing has changed then.
+    /// [`QueueError`] if the port does not exist, or cannot have such queues; then nothing has changed.
     pub fn configure_queues(
         &mut self,
         port: &str,
@@ -62,8 +62,8 @@ impl Switch {
         Ok(port_no)
     }
 
-    /// Restores queues that were changed at run time, unless the configured ones have changed since. Returns whether they
-    /// are restored; if not, a warning says why.
+    /// Restores queues that were changed at run time, unless the configured ones have changed since. Returns whether they were
+    /// restored; if not, a warning explains why.
     pub(crate) fn restore_queues(&mut self, name: &str, saved: NamedQueues, now: Duration) -> bool {
         if self.shared.named_queues(name).configured != saved.configured {
             tracing::warn!(
@@ -115,8 +115,7 @@ impl Switch {
         Ok((port_no, change))
     }
 
-    /// Replaces the queues of a port for this thread, but not those of its name; returns the change for this and other
-    /// threads.
+    /// Replaces the queues of a port for this thread, but not those of its name. Returns the change for this and other threads.
     fn replace_queues(
         &mut self,
         port_no: PortNo,
@@ -184,7 +183,7 @@ impl Switch {
         port.with_queues(Some(Arc::new(queues)))
     }
 
-    /// Makes the pipeline check flow mods against the present queues.
+    /// Makes the pipeline check flow mods against the current queues.
     fn note_queues(&self, port_no: PortNo, settings: &PortQueues) {
         let numbers = settings.queues.keys().copied();
         self.shared.pipeline_mut().set_queues(port_no, numbers);
@@ -206,10 +205,10 @@ impl Switch {
         found.ok_or_else(|| QueueError::NoPort(port.to_owned()))
     }
 
-    /// Returns the queues of a port, or of all ([`PortNo::ANY`]), for a controller.
+    /// Returns the queues of a port, or of all ports ([`PortNo::ANY`]), for a controller.
     ///
     /// # Errors
-    /// OFPQOFC_BAD_PORT; OFPQOFC_EPERM if there are more than fit into a message.
+    /// OFPQOFC_BAD_PORT; OFPQOFC_EPERM if the queues do not fit into a message.
     pub(crate) fn queue_config(
         &self,
         version: Version,
@@ -231,7 +230,7 @@ impl Switch {
         }
     }
 
-    /// Returns the counters of a queue, or of all ([`QUEUE_ALL`]), of a port, or of all, for a controller.
+    /// Returns the counters of a queue, or of all queues ([`QUEUE_ALL`]), of a port, or of all ports, for a controller.
     ///
     /// # Errors
     /// OFPQOFC_BAD_PORT; OFPQOFC_BAD_QUEUE if no such port has the queue.
@@ -280,7 +279,7 @@ fn described(version: Version, port: &SwitchPort) -> Vec<PacketQueue<'static>> {
     described.collect()
 }
 
-/// Returns a rate in tenths of a percent of the port's, rounded to the nearest.
+/// Returns a rate in tenths of a percent of the port's rate, rounded to the nearest.
 fn per_mille(rate_bps: Option<u64>, port_bps: Option<u64>) -> u16 {
     let (Some(rate_bps), Some(port_bps)) = (rate_bps, port_bps) else {
         return NOT_CONFIGURED;

@@ -1,11 +1,11 @@
 //! The switch's ports: their back ends and counters.
 //!
-//! Each thread of a switch has a table of all ports. It has the back ends of its own ports, and ways to send by the
-//! others: directly, if the back end offers such a way, otherwise by outlets to the thread that has the port. If
-//! several threads share a port's flows, each has its own back end of it. State that all threads need of a port is in
-//! one [`PortRecord`]. Each thread has its own counters, which are added up on request.
+//! Each thread of a switch has a table of all ports. It has the back ends of its own ports, and for the others either
+//! senders, if the back end offers them, or outlets to the thread that has the port. If several threads share a port's
+//! flows, each has its own back end of it. The state that all threads need of a port is in one [`PortRecord`]. Each thread
+//! has its own counters, which are added up on request.
 //!
-//! **Queues.** A port with queues has another kind of [`Backend`], so that other ports do not pay for queues.
+//! **Queues.** A port with queues has another kind of [`Backend`], so that queues cost other ports nothing.
 
 mod backend;
 mod record;
@@ -30,10 +30,10 @@ const SHORTEST: usize = 60;
 /// The value of a counter that is not kept (1.3.5 section 7.3.5.6).
 const NOT_KEPT: u64 = u64::MAX;
 
-/// Flags that make a port drop received frames.
+/// Flags with which a port drops received frames.
 const NO_RECEIVE: PortConfig = PortConfig::PORT_DOWN.union(PortConfig::NO_RECV);
 
-/// Flags that make a port drop sent frames.
+/// Flags with which a port drops frames to be sent.
 const NO_SEND: PortConfig = PortConfig::PORT_DOWN.union(PortConfig::NO_FWD);
 
 /// All ports, sorted by number.
@@ -42,7 +42,7 @@ pub(crate) struct PortTable {
     ports: Vec<SwitchPort>,
 }
 
-/// One port, as one thread sees it.
+/// One thread's state of a port.
 pub(crate) struct SwitchPort {
     pub port_no: PortNo,
     backend: Backend,
@@ -51,18 +51,18 @@ pub(crate) struct SwitchPort {
     record: Arc<PortRecord>,
     /// This thread's counters.
     counters: Arc<Counters>,
-    /// The back end returned an error; it is polled again once it has a link.
+    /// Whether the back end has returned an error; then it is only polled again once it has a link.
     failed: bool,
     /// Whether frames were sent since the last flush, or kept by it.
     unflushed: bool,
     /// Number of frames sent since then.
     unflushed_frames: usize,
-    /// Lent frames that were not received.
+    /// Lent frames that were refused, to be returned.
     refused: Vec<LentFrame>,
 }
 
 impl PortTable {
-    /// Adds a port; returns whether it replaces one with its number.
+    /// Adds a port; returns whether it replaced one with its number.
     pub fn insert(&mut self, port: SwitchPort) -> bool {
         match self.find(port.port_no) {
             Ok(at) => {
@@ -82,7 +82,7 @@ impl PortTable {
         Some(self.ports.remove(at))
     }
 
-    /// Returns all ports by value.
+    /// Converts the table to its ports.
     pub fn into_ports(self) -> impl Iterator<Item = SwitchPort> {
         self.ports.into_iter()
     }
@@ -122,20 +122,20 @@ impl PortTable {
         self.ports.get_mut(at)
     }
 
-    /// Returns the port with this number, if its configuration lets it send.
+    /// Returns the port with this number, if its configuration allows sending.
     pub fn sender(&mut self, port_no: PortNo) -> Option<&mut SwitchPort> {
         let port = self.get_mut(port_no)?;
         (!port.record.config().intersects(NO_SEND)).then_some(port)
     }
 
-    /// Transmits all sent frames, except those that have to wait in queues.
+    /// Transmits all queued frames, except those that must wait in queues.
     pub fn flush(&mut self, now: Duration) {
         for port in self.ports.iter_mut().filter(|port| port.unflushed) {
             port.flush(now);
         }
     }
 
-    /// Flushes the ports by which `count` or more frames were sent since the last flush.
+    /// Flushes the ports by which at least `count` frames were sent since the last flush.
     pub fn flush_those_with(&mut self, count: usize, now: Duration) {
         let is_full = |port: &&mut SwitchPort| port.unflushed_frames >= count;
         self.ports
@@ -151,13 +151,13 @@ impl PortTable {
         }
     }
 
-    /// Returns whether frames are left after the last flush, so that another flush should follow soon.
+    /// Returns whether frames are left after the last flush. Then another flush should follow soon.
     pub fn has_unsent(&self) -> bool {
         self.ports.iter().any(|port| port.unflushed)
     }
 
-    /// Returns the index of the port with this number, or the index for inserting it. Most switches number their ports
-    /// 1, 2, 3, …, so the index that follows from this is checked first.
+    /// Returns the index of the port with this number, or the index for inserting it. Most switches number their ports 1, 2, 3,
+    /// …, so the index that this implies is checked first.
     fn find(&self, port_no: PortNo) -> Result<usize, usize> {
         let guess = (port_no.0 as usize).wrapping_sub(1);
         match self.ports.get(guess) {
@@ -170,7 +170,7 @@ impl PortTable {
 }
 
 impl SwitchPort {
-    /// Creates a port that this thread has, and its description.
+    /// Creates a port that belongs to this thread, and its description.
     pub fn new(port_no: PortNo, io: Box<dyn PortIo>, now: Duration) -> (Self, Port) {
         let mut description = Port::new(port_no, io.hw_addr(), io.name());
         let record = PortRecord::new(now, &*io);
@@ -180,8 +180,8 @@ impl SwitchPort {
         (port, description)
     }
 
-    /// Splits the port for other threads, each of which receives a share of its flows: for as many as possible, `count`
-    /// in total. `home` is the inbox of the thread that has this port.
+    /// Splits the port for other threads, each of which receives a share of its flows: for as many as possible, `count` in total.
+    /// `home` is the inbox of the thread that has this port.
     pub fn split(&mut self, count: usize, home: &Arc<Inbox>) -> Vec<Self> {
         let Backend::Here(io) = self.backend.inner_mut() else {
             return Vec::new();
@@ -210,7 +210,7 @@ impl SwitchPort {
         self.io().map_or(0, PortIo::max_threads)
     }
 
-    /// Returns the port for a thread that does not have it, but the inbox of the thread that does.
+    /// Returns the port for a thread that only has the inbox of the thread with the back end.
     pub fn elsewhere(&self, inbox: Arc<Inbox>) -> Self {
         let outlet = || Backend::Elsewhere(Outlet::new(self.port_no, Arc::clone(&inbox)));
         let backend = match self.io().and_then(PortIo::sender) {
@@ -231,7 +231,7 @@ impl SwitchPort {
         port.with_queues(self.queues().cloned())
     }
 
-    /// Replaces or removes the port's queues. Frames that wait in the old ones leave at once.
+    /// Replaces or removes the port's queues. Frames that wait in the old queues are sent immediately.
     pub fn with_queues(self, queues: Option<Arc<SharedQueues>>) -> Self {
         let is_home = self.home.is_none();
         let mut backend = match self.backend {
@@ -284,7 +284,7 @@ impl SwitchPort {
         }
     }
 
-    /// Returns the back end, if this thread has it.
+    /// Returns the back end, if it belongs to this thread.
     pub fn io(&self) -> Option<&dyn PortIo> {
         match self.backend.inner() {
             Backend::Here(io) => Some(&**io),
@@ -292,7 +292,7 @@ impl SwitchPort {
         }
     }
 
-    /// Returns the back end by value, if this thread has it.
+    /// Converts the port to its back end, if that belongs to this thread.
     pub fn into_io(self) -> Option<Box<dyn PortIo>> {
         match self.backend {
             Backend::Here(io) => Some(io),
@@ -304,12 +304,12 @@ impl SwitchPort {
         }
     }
 
-    /// Sets the port's configuration, from each thread's next burst on.
+    /// Sets the port's configuration, which applies from each thread's next burst on.
     pub fn set_config(&self, config: PortConfig) {
         self.record.config.store(config.bits(), Relaxed);
     }
 
-    /// Passes on at most `max` frames, or drops them if the configuration requires it. Returns the number received; 0
+    /// Passes on at most `max` frames, or drops them if the configuration requires it. Returns the number received, which is 0
     /// for a port of another thread.
     ///
     /// # Errors
@@ -354,14 +354,14 @@ impl SwitchPort {
         received
     }
 
-    /// Sends a frame, whatever the configuration. One that is too short for Ethernet since a tag was popped is padded
-    /// with zeros (IEEE 802.3 section 4.2.3.3).
+    /// Sends a frame, whatever the configuration. A frame that became too short for Ethernet when a tag was popped is padded with
+    /// zeros (IEEE 802.3 section 4.2.3.3).
     #[inline]
     pub fn send(&mut self, frame: &[u8]) {
         self.send_by(0, frame);
     }
 
-    /// Sends a frame by a queue, if the port has queues; otherwise like [`SwitchPort::send`].
+    /// Sends a frame through a queue, if the port has queues; otherwise like [`SwitchPort::send`].
     #[inline]
     pub fn send_by(&mut self, queue_id: u32, frame: &[u8]) {
         match frame.len() {
@@ -374,20 +374,20 @@ impl SwitchPort {
         }
     }
 
-    /// Returns all frames of the list to the back end that has lent them.
+    /// Returns all frames of the list to the back end that lent them.
     pub fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
         if let Backend::Here(io) = self.backend.inner_mut() {
             io.take_back(frames);
         }
     }
 
-    /// Sends a lent frame, like [`SwitchPort::send`]; in place, if the back end can.
+    /// Sends a lent frame, like [`SwitchPort::send`], but in place if the back end can.
     ///
     /// # Errors
     /// Returns the frame if it was copied: the caller must return its memory to its port.
     ///
     /// # Safety
-    /// The port that lent it exists, and nothing else has the frame.
+    /// The port that lent the frame exists, and only the caller has the frame.
     pub unsafe fn send_lent(&mut self, mut frame: LentFrame) -> Result<(), LentFrame> {
         if let Backend::Here(io) = &mut self.backend {
             // SAFETY: as the caller promises.
@@ -408,7 +408,7 @@ impl SwitchPort {
         Err(frame)
     }
 
-    /// Sends the frames of another thread by this port. A parcel without frames means that some wait in queues.
+    /// Sends the frames of another thread by this port. A parcel without frames means that frames wait in queues.
     pub fn send_all(&mut self, parcel: &Parcel) {
         self.unflushed = true;
         let frames = parcel.frames();
@@ -439,7 +439,7 @@ impl SwitchPort {
             (Backend::Queued(queued), None) => queued.flush(&self.record, counters, now),
             (Backend::Queued(queued), Some(home)) => {
                 if queued.queues.ring() {
-                    // It has no weight, so the inbox accepts it.
+                    // It has no weight, so the inbox does not refuse it.
                     let _ = home.put(Parcel::new(self.port_no), 0);
                 }
                 queued.inner.flush(counters)
@@ -448,8 +448,7 @@ impl SwitchPort {
         };
     }
 
-    /// Checks the link of the back end, if this thread has it. Returns whether it was reopened: then it must be watched
-    /// again.
+    /// Checks the link of the back end, if it belongs to this thread. Returns whether it was reopened, and must be watched again.
     pub fn check_link(&mut self) -> bool {
         let reopened = self.reopen();
         let Backend::Here(io) = self.backend.inner_mut() else {
@@ -468,7 +467,7 @@ impl SwitchPort {
         reopened.unwrap_or(false)
     }
 
-    /// Lets the back end reopen an interface that was deleted. Returns whether it did.
+    /// Makes the back end reopen an interface that was deleted. Returns whether it did.
     fn reopen(&mut self) -> Result<bool, PortError> {
         let port_no = self.port_no;
         let reopened = match self.backend.inner_mut() {
@@ -546,7 +545,7 @@ impl SwitchPort {
     }
 }
 
-/// Sets whether a port can take over packets from another (fast failover): it must have a link and be switched on.
+/// Sets whether fast failover may use a port: it must have a link, and not be configured down.
 pub(crate) fn set_liveness(port: &mut Port) {
     let is_live =
         !port.state.contains(PortState::LINK_DOWN) && !port.config.contains(PortConfig::PORT_DOWN);

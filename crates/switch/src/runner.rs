@@ -1,22 +1,22 @@
-//! A switch on real ports, connections and time: one thread that waits for events, or several.
+//! A switch with real ports, connections and time: one thread that waits for events, or several.
 //!
-//! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It only moves
-//! bytes; [`Switch`] interprets them. With [`Runner::with_threads`] ports are distributed to their own threads (the
-//! modules `worker` and `spread`), and this thread serves only the controllers.
+//! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It only moves bytes;
+//! [`Switch`] interprets them. With [`Runner::with_threads`], ports are distributed to separate threads (the modules `worker`
+//! and `spread`), and this thread serves only the controllers.
 //!
-//! **Order.** Ports first, several bursts in a row while they are busy, then the controllers' messages: neither can
-//! starve the other. The output of both is sent once an iteration, so that a burst's packet-ins are one write.
+//! **Order.** Ports are first, with several bursts in a row while they are busy; then the controllers' messages. So neither can
+//! starve the other. The output of both is sent once per iteration, so that a burst's packet-ins need one write.
 //!
 //! **Back-pressure.** A controller is not read from while [`Switch::wants_input`] returns `false`.
 //!
-//! **TLS.** Connections in their handshake are handled separately, in the [`Acceptor`], which serves a few of them in
-//! each iteration, since each needs a millisecond of computing. They are passed to the switch when they are ready.
+//! **TLS.** Connections during their handshake are handled separately, by the [`Acceptor`], which serves a few of them per
+//! iteration, since each needs a millisecond of computing. They are passed to the switch when they are ready.
 //!
 //! **Changes from outside.** A [`Remote`] makes the runner's thread add and remove ports and controllers, between two
 //! iterations.
 //!
 //! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], except for the workers' state; a
-//! [`StopHandle`] or [`Remote`] may be used on any thread.
+//! [`StopHandle`] or [`Remote`] may be used by any thread.
 
 mod addresses;
 mod backoff;
@@ -64,10 +64,10 @@ use worker::{Crew, Worker};
 /// Number of bursts received from each port before controllers are read.
 const BURSTS: usize = 8;
 
-/// Interval of the switch's time-outs.
+/// Interval of the switch's timeouts.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Polling interval for ports that cannot be watched, or have frames for which they had no space.
+/// Polling interval for ports that cannot be watched, or that have frames for which they lacked space.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Maximum number of events that one wait can report.
@@ -76,7 +76,7 @@ const EVENTS: usize = 64;
 /// Runs a switch.
 pub struct Runner {
     switch: Switch,
-    /// Threads that will forward packets; if empty, the runner's own thread forwards.
+    /// Threads that will forward packets. Without any, the runner's own thread forwards.
     workers: Vec<Worker>,
     /// Packets from these threads for controllers.
     packets: Option<Arc<Mailbox<ControllerPacket>>>,
@@ -90,13 +90,13 @@ pub struct Runner {
     controllers: Controllers,
     /// Whether some port cannot be watched.
     has_silent_ports: bool,
-    /// The initial busy polling of threads with ports.
+    /// The initial state of busy polling for threads with ports.
     busy_poll: BusyPoll,
     next_tick: Duration,
     ports: RunPorts,
     /// The file in which flow entries are saved, if any.
     state: Option<StateFile>,
-    /// When its changes are synchronized.
+    /// When changes to it are synchronized.
     state_sync: StateSync,
     /// Tasks from other threads.
     tasks: Tasks,
@@ -109,17 +109,17 @@ pub struct StopHandle(Arc<OwnedFd>);
 impl StopHandle {
     /// Makes [`Runner::run`] return soon.
     pub fn stop(&self) {
-        // Fails only if the counter is at its limit, and so readable already.
+        // This fails only if the counter is at its limit, and so already readable.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 }
 
 impl Runner {
-    /// Creates a runner for a switch that has its ports. Listens at the passive addresses at once, and will connect to
-    /// the others.
+    /// Creates a runner for a switch that already has its ports. Listens at the passive addresses immediately, and will connect
+    /// to the others.
     ///
     /// # Errors
-    /// [`RunError`] if listening at an address fails, or a host's name is unknown.
+    /// [`RunError`] if listening at an address fails, or a host's name cannot be resolved.
     pub fn new(switch: Switch, controllers: &[Address]) -> Result<Self, RunError> {
         let (passive, active): (Vec<_>, Vec<_>) =
             controllers.iter().partition(|address| address.is_passive());
@@ -155,8 +155,8 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Uses TLS at `ssl:` and `pssl:` with these files, which are read again when they change; new connections use the
-    /// new files.
+    /// Uses TLS at `ssl:` and `pssl:` addresses with these files. When the files change, they are read again, and used for new
+    /// connections.
     ///
     /// # Errors
     /// [`RunError::Tls`] if a file cannot be used.
@@ -166,19 +166,19 @@ impl Runner {
         Ok(self)
     }
 
-    /// Counts times from `started`, which is also the time that ports were added and entries restored with. Must be
-    /// called before [`Runner::with_threads`].
+    /// Counts times from `started`, which must also be the time base for added ports and restored entries. Must be called before
+    /// [`Runner::with_threads`].
     pub fn with_clock(mut self, started: Instant) -> Self {
         self.started = started;
         self
     }
 
-    /// Saves flow entries, groups and meters in this file, and the port numbers of names: after changes and at the end.
+    /// Saves flow entries, groups, meters, and the numbers of port names in this file, after changes and at the end.
     pub fn with_state(self, file: StateFile) -> Self {
         self.with_state_synced(file, StateSync::Interval)
     }
 
-    /// Saves like [`Runner::with_state`], and synchronizes as `sync` specifies.
+    /// Like [`Runner::with_state`], but synchronizes as `sync` specifies.
     pub fn with_state_synced(mut self, file: StateFile, sync: StateSync) -> Self {
         self.state_sync = sync;
         let mut numbers = self.ports.numbers.lock();
@@ -190,7 +190,7 @@ impl Runner {
         self
     }
 
-    /// Lets these threads forward packets, if any.
+    /// Makes these threads forward packets, if there are any.
     ///
     /// # Errors
     /// [`RunError::Io`] if the system refuses a resource that they need.
@@ -212,8 +212,8 @@ impl Runner {
         Ok(self)
     }
 
-    /// Sets how long threads poll their ports before they sleep, while frames arrive so frequently that this is worth
-    /// it (busy polling). Zero switches it off. The default is 50 us, or zero if there is one processor.
+    /// Sets how long threads poll their ports before they sleep, when frames arrive so frequently that this is worthwhile (busy
+    /// polling). Zero disables it. The default is 50 us, or zero if there is one processor.
     pub fn with_busy_poll(mut self, limit: Duration) -> Self {
         self.busy_poll = BusyPoll::new(limit);
         self
@@ -234,13 +234,13 @@ impl Runner {
         StopHandle(Arc::clone(&self.stop))
     }
 
-    /// Serves until it is stopped, then closes the connections.
+    /// Serves until stopped, and then closes the connections.
     ///
     /// # Errors
     /// [`RunError`] if the runner or one of its threads cannot continue.
     ///
     /// # Panics
-    /// If one of its threads does.
+    /// If one of its threads panics.
     pub fn run(mut self) -> Result<(), RunError> {
         self.controllers.check_tls()?;
         self.watch_all()
@@ -290,7 +290,7 @@ impl Runner {
                 let now = self.now();
                 match Source::from_key(event.data.u64()) {
                     Source::Stop => return Ok(()),
-                    // Handled last, as they may remove the objects of other events.
+                    // Handled last, since they may remove the objects of other events.
                     Source::Tasks => has_tasks = true,
                     // All ports are polled in each iteration.
                     Source::Port => {}
@@ -316,7 +316,7 @@ impl Runner {
 
     fn add_target(&mut self, target: Target) -> Result<(), RemoteError> {
         self.controllers.add_target(target)?;
-        // The first attempt follows at once.
+        // The first attempt follows immediately.
         self.next_tick = self.now();
         Ok(())
     }
@@ -343,15 +343,15 @@ impl Runner {
         self.poller.add(descriptor, source.key(), EventFlags::IN)
     }
 
-    /// Watches the ports, or those that were reopened.
+    /// Watches the ports, or only those that were reopened.
     fn watch_ports(&mut self) -> io::Result<()> {
         let ports = self.switch.ports().map(|(_, port)| port);
         self.has_silent_ports = watch_ports(&self.poller, ports, Source::Port.key())?;
         Ok(())
     }
 
-    /// Receives frames by ports, or packets for controllers from the threads that have the ports; returns whether there
-    /// may be more.
+    /// Receives frames from ports, or packets for controllers from the threads that have the ports. Returns whether there may be
+    /// more.
     fn take_packets(&mut self) -> bool {
         if let Some(packets) = &self.packets {
             let mut waiting = Vec::new();
@@ -363,8 +363,7 @@ impl Runner {
         self.poll_ports()
     }
 
-    /// Receives bursts from each port, with busy polling for the first if that is worth it; returns whether there may
-    /// be more.
+    /// Receives bursts from each port, with busy polling for the first if that is worthwhile. Returns whether there may be more.
     fn poll_ports(&mut self) -> bool {
         let mut bursts = 0;
         loop {
@@ -377,7 +376,7 @@ impl Runner {
             if polled.may_have_more && bursts < BURSTS {
                 continue;
             }
-            // The packet-ins of a burst are sent to controllers at once.
+            // The packet-ins of a burst are sent to controllers immediately.
             if polled.has_input || !keeps_polling {
                 return polled.may_have_more || keeps_polling;
             }
@@ -408,7 +407,7 @@ impl Runner {
         }
     }
 
-    /// Handles the passage of time: the switch's time-outs, and connection attempts.
+    /// Handles the passage of time: the switch's timeouts, and connection attempts.
     fn tick(&mut self) {
         let now = self.now();
         self.next_tick = now + TICK;
@@ -422,7 +421,7 @@ impl Runner {
             let reason = reason.to_string();
             self.controllers.end(id, &reason, &mut self.switch, now);
         }
-        // Handshakes' time-outs are longer than a tick.
+        // The timeouts of handshakes are longer than a tick.
         self.controllers.accept(&mut self.switch, now);
         if self.switch.is_behind(now) {
             self.next_tick = now;
@@ -431,7 +430,7 @@ impl Runner {
     }
 }
 
-/// Watches these ports, unless they are watched already. Returns whether some cannot be watched.
+/// Watches these ports, unless they are already watched. Returns whether some cannot be watched.
 fn watch_ports<'a>(
     poller: &Poller,
     ports: impl Iterator<Item = &'a dyn PortIo>,

@@ -1,13 +1,12 @@
 //! State that all threads of a switch share.
 //!
 //! One thread has the [`Switch`](crate::Switch) and changes the pipeline; it, or others, have a
-//! [`Forwarder`](crate::forwarder::Forwarder) and forward packets. Locks are taken in the order of the fields, each for
-//! a message or a burst at most; a forwarding thread has no burst in the compiled pipeline when it locks, so that a
-//! change can wait for bursts while it holds the pipeline's lock.
+//! [`Forwarder`](crate::forwarder::Forwarder) and forward packets. Locks are acquired in the order of the fields, each for at
+//! most a message or a burst. A forwarding thread has no burst in the compiled pipeline when it acquires a lock, so a change
+//! can wait for bursts while it holds the pipeline's lock.
 //!
-//! The pipeline is locked for writing only while its plain form changes ([`Shared::change`]), which takes microseconds.
-//! Updating the compiled form, which may take long, only needs the pipeline to stay unchanged: other threads can read
-//! it during the update.
+//! The pipeline is locked for writing only while its plain form changes ([`Shared::change`]), for some microseconds. Updating
+//! the compiled form, which may last long, only needs an unchanged pipeline: other threads can read it during the update.
 
 use crate::normal::MacTable;
 use crate::queues::NamedQueues;
@@ -31,32 +30,32 @@ pub(crate) struct Shared {
     zeroes_ports: AtomicBool,
     wants_table_misses: AtomicBool,
     packet_ins_dropped: AtomicU64,
-    /// The queue of changes to save, if they are saved.
+    /// The queue of changes to save, if changes are saved.
     feed: OnceLock<Arc<Feed>>,
 }
 
 /// Settings that apply to all packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Modes {
-    /// Packets are switched without OpenFlow.
+    /// Whether packets are forwarded without OpenFlow.
     pub is_alone: bool,
-    /// Fragments are dropped (OFPC_FRAG_DROP).
+    /// Whether fragments are dropped (OFPC_FRAG_DROP).
     pub drops_fragments: bool,
-    /// Fields that fragments hide are matched as 0 (Open vSwitch's OFPC_FRAG_NX_MATCH).
+    /// Whether fields that fragments hide match as 0 (Open vSwitch's OFPC_FRAG_NX_MATCH).
     pub matches_hidden: bool,
-    /// Ports of fragments are matched as 0 (1.0 section 3.4).
+    /// Whether ports of fragments match as 0 (1.0 section 3.4).
     pub zeroes_ports: bool,
-    /// Some controller wants packets that no entry matches.
+    /// Whether a controller wants packets that match no entry.
     pub wants_table_misses: bool,
 }
 
 impl Modes {
-    /// Returns whether fragments are treated unlike other packets.
+    /// Returns whether fragments are treated differently from other packets.
     pub fn has_fragments_apart(self) -> bool {
         self.drops_fragments || self.matches_hidden || self.zeroes_ports
     }
 
-    /// Returns a fragment as entries must see it; `None` if it is dropped.
+    /// Returns a fragment as entries must see it; `None` if it must be dropped.
     pub fn fragment(self, fragment: Packet) -> Option<Packet> {
         match self {
             Self {
@@ -93,8 +92,7 @@ impl Shared {
         }
     }
 
-    /// Locks the pipeline for reading. A change that panicked halfway ends the switch; until then packets are still
-    /// forwarded.
+    /// Locks the pipeline for reading. A change that panics halfway ends the switch; until then packets are still forwarded.
     pub fn pipeline(&self) -> RwLockReadGuard<'_, Pipeline> {
         self.pipeline.read()
     }
@@ -113,9 +111,9 @@ impl Shared {
         outcome
     }
 
-    /// Replaces the queues of a port's name, with their changes at run time. Does not affect the port.
+    /// Replaces the queues of a port's name, including their changes at run time. Does not affect the port.
     pub fn set_named_queues(&self, name: String, queues: NamedQueues) {
-        // Changes have the order of their numbers, since the pipeline is locked.
+        // The pipeline is locked, so that changes are in the order of their numbers.
         let _pipeline = self.pipeline.write();
         if let Some(feed) = self.feed.get() {
             feed.put_queues(name.clone(), queues.clone());
@@ -123,12 +121,12 @@ impl Shared {
         self.queues.lock().insert(name, queues);
     }
 
-    /// Returns the queues of a port's name; without any, if nobody has set some.
+    /// Returns the queues of a port's name, or none if none were set.
     pub fn named_queues(&self, name: &str) -> NamedQueues {
         self.queues.lock().get(name).cloned().unwrap_or_default()
     }
 
-    /// Returns the queues that were changed at run time, by the ports' names.
+    /// Returns the queues that were changed at run time, by port name.
     pub fn changed_queues(&self) -> Vec<(String, NamedQueues)> {
         let queues = self.queues.lock();
         let changed = queues.iter().filter(|(_, queues)| queues.has_changed());
@@ -163,13 +161,12 @@ impl Shared {
         }
     }
 
-    /// Locks the pipeline for changes that do not affect compiled tables: its ports and bounds, and whether it is
-    /// compiled.
+    /// Locks the pipeline for changes that do not affect compiled tables: of its ports and limits, and of whether it is compiled.
     pub fn pipeline_mut(&self) -> RwLockWriteGuard<'_, Pipeline> {
         self.pipeline.write()
     }
 
-    /// Locks the learnt hosts, whose table is consistent between any two statements.
+    /// Locks the learnt hosts. Their table is consistent after every statement.
     pub fn hosts(&self) -> MutexGuard<'_, MacTable> {
         self.hosts.lock()
     }
@@ -184,7 +181,7 @@ impl Shared {
             .store(modes.wants_table_misses, Relaxed);
     }
 
-    /// Returns the present modes.
+    /// Returns the current modes.
     pub fn modes(&self) -> Modes {
         Modes {
             is_alone: self.is_alone.load(Relaxed),
@@ -200,7 +197,7 @@ impl Shared {
         self.packet_ins_dropped.fetch_add(1, Relaxed);
     }
 
-    /// Returns the number of packets counted so.
+    /// Returns the number of these packets.
     pub fn packet_ins_dropped(&self) -> u64 {
         self.packet_ins_dropped.load(Relaxed)
     }

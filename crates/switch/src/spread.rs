@@ -14,8 +14,8 @@
 //!                                 controllers
 //! ```
 //!
-//! [`Switch::spread`] distributes the ports. The switch itself keeps an outlet in place of each port, and receives
-//! packets for controllers by [`Switch::hand_over`] instead of by polling ports.
+//! [`Switch::spread`] distributes the ports. The switch itself keeps an outlet in place of each port, and receives packets for
+//! controllers through [`Switch::hand_over`] instead of by polling ports.
 
 use crate::Switch;
 use crate::forwarder::Forwarder;
@@ -30,18 +30,18 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 use urtica_wire::PortNo;
 
-/// One thread's part of forwarding.
+/// One thread's part of the switch.
 pub(crate) struct Part {
     pub forwarder: Forwarder,
-    /// Frames that other threads send by the ports of this one.
+    /// Frames that other threads send to the ports of this one.
     pub inbox: Arc<Inbox>,
     /// Changes of ports.
     pub changes: Arc<Mailbox<PortChange>>,
     pub uplink: Uplink,
 }
 
-/// A change of ports, the thread's own or others', in a mailbox that is read only when its bell rings: packets do not
-/// pay for it.
+/// A change of ports, of the thread's own or of others, in a mailbox that is only read when its bell rings, so that it costs
+/// packets nothing.
 pub(crate) enum PortChange {
     Add(SwitchPort),
     /// The port has these queues from now on, or no queues.
@@ -51,7 +51,7 @@ pub(crate) enum PortChange {
     },
     Remove {
         port_no: PortNo,
-        /// Dropped when the change is done.
+        /// Dropped when the change has been made.
         _done: Sender<()>,
     },
 }
@@ -59,16 +59,16 @@ pub(crate) enum PortChange {
 /// Maximum number of port changes that can wait for a thread.
 const MAX_CHANGES: usize = 1024;
 
-/// Result of distributing the ports.
+/// The result of distributing the ports.
 pub(crate) struct Spread {
     pub parts: Vec<Part>,
-    /// Packets on their way to [`Switch::hand_over`].
+    /// Packets for [`Switch::hand_over`].
     pub packets: Arc<Mailbox<ControllerPacket>>,
 }
 
 impl Switch {
-    /// Distributes the ports to `count` forwarders, round-robin, so that neighbours are on different ones. Later ports
-    /// are added by [`Switch::deal`], and removed ports must be removed from each forwarder, too.
+    /// Distributes the ports to `count` forwarders round-robin, so that neighbours are on different ones. [`Switch::deal`] adds
+    /// later ports, and removed ports must also be removed from each forwarder.
     ///
     /// # Errors
     /// The system's, if it cannot create eventfds.
@@ -78,7 +78,7 @@ impl Switch {
         let inboxes: Vec<_> = inboxes.collect::<Result<_, _>>()?;
         let changes = (0..count).map(|_| Mailbox::new(MAX_CHANGES).map(Arc::new));
         let changes: Vec<_> = changes.collect::<Result<_, _>>()?;
-        // Several readers of the compiled tables have to count in another way than one.
+        // Several readers of the compiled tables count differently from a single one.
         if count > 1 {
             self.compile(true);
         }
@@ -108,7 +108,7 @@ impl Switch {
         })
     }
 
-    /// Adds a port that the `owner`th thread will have. If several threads can receive by it, the following threads get
+    /// Adds a port that will belong to the `owner`th thread. If several threads can receive from it, the following threads get
     /// shares of its flows. Returns the port for each thread, in the order of the inboxes.
     pub(crate) fn deal(
         &mut self,
@@ -131,7 +131,7 @@ impl Switch {
         all
     }
 
-    /// Returns the number of threads that could receive, if each port is shared by as many as possible.
+    /// Returns the number of threads that can receive if each port is shared by as many as possible.
     pub(crate) fn max_threads(&self) -> usize {
         let ports = self.forwarder.ports.iter().map(SwitchPort::max_threads);
         ports.fold(0, usize::saturating_add)

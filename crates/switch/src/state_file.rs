@@ -1,4 +1,4 @@
-//! Persistent state of a switch: its flow entries, groups and meters in a file, the numbers of its ports, and their queues.
+//! The persistent state of a switch: flow entries, groups and meters, the numbers of its ports, and their queues.
 //!
 //! Changes since the file was written are in a journal next to it ([`journal`]).
 //!
@@ -15,11 +15,10 @@
 //! | `G` | two such replies: a group's description, and its counters |
 //! | `M` | two such replies: a meter's configuration, and its counters |
 //!
-//! **Safety.** A new file is written next to the old one, synchronized, and renamed: the file is either the old or the
-//! new one, complete. Only its owner may access it. Readers check the digest first, and all records before they use
-//! any.
+//! **Safety.** A new file is written next to the old one, synchronized, and renamed: the file is either the old or the new
+//! one, and complete. Only its owner may access it. Readers check the digest first, and then all records before they use any.
 //!
-//! **What is consistent.** The file has all changes up to one ([`StateView`]), and no later one.
+//! **Consistency.** The file contains all changes up to one ([`StateView`]), and no later one.
 
 mod feed;
 mod journal;
@@ -51,13 +50,13 @@ use urtica_pipeline::{FlowWalk, Group, Meter, Pipeline, StateChange};
 use urtica_wire::{FlowStats, FlowStatsRequest, PortNo};
 use writer::Writer;
 
-/// The start of the file; other formats will have other numbers.
+/// The start of the file. Other formats will have other numbers.
 const MAGIC: &[u8] = b"urtica switch state 3\n";
 
-/// The starts of files of previous versions: those of 2 have no `Q`; those of 1 have no `N`, either, and no journal.
+/// The starts of files of earlier versions: version 2 has no `Q`; version 1 also has no `N`, and no journal.
 const MAGICS_BEFORE: [&[u8]; 2] = [b"urtica switch state 2\n", b"urtica switch state 1\n"];
 
-/// The start of files of all formats.
+/// The start of files in all formats.
 const FAMILY: &[u8] = b"urtica switch state ";
 
 const UNREADABLE: &str = "has a record that cannot be read";
@@ -65,10 +64,10 @@ const UNREADABLE: &str = "has a record that cannot be read";
 /// Length of the digest at the end.
 const DIGEST_BYTES: usize = 32;
 
-/// Maximum size of a file, larger than any real one.
+/// Maximum size of a file, which is larger than any real one.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// Why a state file cannot be used.
+/// The reason why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
@@ -108,7 +107,7 @@ pub enum StateError {
 #[derive(Debug)]
 pub struct StateFile {
     file: PathBuf,
-    /// Held as long as the switch runs; the lock's file stays, and is empty.
+    /// Held while the switch runs. The lock's file stays, and is empty.
     _lock: File,
     saved: Option<SavedState>,
     /// This run's id.
@@ -120,14 +119,14 @@ pub struct StateFile {
 struct SavedState {
     bytes: Vec<u8>,
     journal: Vec<u8>,
-    /// The valid records: the last one of each key.
+    /// The valid records: the last one for each key.
     kept: Vec<KeptRecord>,
     run: Option<RunRecord>,
-    /// Age of the oldest entry, group or meter.
+    /// The age of the oldest entry, group or meter.
     age: Duration,
 }
 
-/// Location of a record.
+/// The location of a record.
 #[derive(Debug)]
 struct KeptRecord {
     in_journal: bool,
@@ -147,7 +146,7 @@ pub(crate) struct StateView {
 }
 
 impl StateView {
-    /// Opens a view of a switch's present state.
+    /// Opens a view of a switch's current state.
     pub fn open(shared: &Shared) -> io::Result<Self> {
         let pipeline = shared.pipeline();
         let flows = pipeline.walk_flows(&FlowStatsRequest::default());
@@ -161,7 +160,7 @@ impl StateView {
     }
 }
 
-/// A journal that is being written.
+/// A journal being written.
 pub(crate) struct Journal {
     file: File,
     /// Length of the journal.
@@ -169,7 +168,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Appends frames; if that fails, restores the previous length if the system allows that.
+    /// Appends frames. If that fails, restores the previous length if the system allows it.
     pub fn append(&mut self, frames: &[u8]) -> io::Result<()> {
         let written = self.file.write_all(frames);
         match written {
@@ -197,7 +196,7 @@ impl Journal {
         Ok(tail)
     }
 
-    /// Appends changes, of which the last has this number, as a frame.
+    /// Appends changes as a frame; the last change has this number.
     pub fn put_changes(
         id: RunId,
         sequence: u64,
@@ -214,7 +213,7 @@ impl Journal {
         journal::put_frame(id, sequence, now, &records, out);
     }
 
-    /// Appends the change with this number, of the queues of a port's name, as a frame.
+    /// Appends the change with this number as a frame, which is of the queues of a port's name.
     pub fn put_queues(
         id: RunId,
         sequence: u64,
@@ -228,7 +227,7 @@ impl Journal {
         journal::put_frame(id, sequence, now, &records, out);
     }
 
-    /// Appends numbers of ports as a frame.
+    /// Appends port numbers as a frame.
     pub fn put_numbers<'a>(
         id: RunId,
         numbers: impl Iterator<Item = (&'a String, &'a PortNo)>,
@@ -253,7 +252,7 @@ pub struct Restored {
     pub meters: usize,
     /// Ports with queues that were changed at run time.
     pub queues: usize,
-    /// Objects that this switch cannot have, for example for lack of tables.
+    /// Objects that this switch cannot have, for example because it lacks the table.
     pub refused: usize,
 }
 
@@ -303,12 +302,12 @@ impl StateFile {
         })
     }
 
-    /// Returns this run's id, which its journal has.
+    /// Returns this run's id, which its journal contains.
     pub(crate) fn id(&self) -> RunId {
         self.id
     }
 
-    /// Returns the start of a clock that precedes the addition of all saved objects, if the system can express that.
+    /// Returns the start of a clock that precedes the addition of all saved objects, if the system can represent it.
     pub fn clock_start(&self) -> Instant {
         let now = Instant::now();
         let age = self
@@ -318,7 +317,7 @@ impl StateFile {
         now.checked_sub(age).unwrap_or(now)
     }
 
-    /// Returns the numbers that names of ports have had.
+    /// Returns the numbers that port names have had.
     pub(crate) fn port_numbers(&self) -> Vec<(String, PortNo)> {
         let records = self.saved.iter().flat_map(SavedState::records);
         let ports = records.filter_map(|(record, _)| match record {
@@ -328,7 +327,7 @@ impl StateFile {
         ports.collect()
     }
 
-    /// Replaces the file by a switch's state at the view's moment. `between` is called between steps.
+    /// Replaces the file with a switch's state at the view's moment. `between` is called between steps.
     ///
     /// # Errors
     /// [`StateError`]; then the file is unchanged.
@@ -401,11 +400,11 @@ impl StateFile {
 }
 
 impl Switch {
-    /// Restores the contents of a state file, before the first packet and controller. `now` is by a clock that started
+    /// Restores the contents of a state file, before the first packet and controller. `now` is the time of a clock that started
     /// at [`StateFile::clock_start`]; times continue from their saved values, as if no time had passed since.
     ///
-    /// A port's queues that were changed at run time are restored if [`Switch::configure_queues`] has set the same ones as
-    /// in the saved run, or neither has; so call it before.
+    /// A port's queues that were changed at run time are restored if [`Switch::configure_queues`] has set the same queues as in
+    /// the saved run, or neither has set any; so call that before.
     pub fn restore(&mut self, file: &StateFile, now: Duration) -> Restored {
         let mut restored = Restored::default();
         if let Some(saved) = &file.saved {
@@ -465,7 +464,7 @@ impl SavedState {
     fn take_journal(&mut self, journal: Vec<u8>, file: &Path) -> Result<(), StateError> {
         let foreign = || StateError::ForeignJournal(file.to_owned());
         let run = self.run.ok_or_else(foreign)?;
-        // A journal that was cut within its header has no changes.
+        // A journal that was truncated within its header has no changes.
         let Some(id) = journal::run_of(&journal) else {
             let header = journal::header(run.id);
             return match header.starts_with(&journal) {
@@ -473,7 +472,7 @@ impl SavedState {
                 false => Err(foreign()),
             };
         };
-        // The file was replaced, and the journal was to be replaced next.
+        // The switch was stopped after replacing the file, and before replacing the journal.
         if Some(id) == run.previous {
             return Ok(());
         }
@@ -495,7 +494,7 @@ impl SavedState {
             })
     }
 
-    /// Replaces and removes records by those of frames.
+    /// Applies the records of frames, which replace or remove earlier records.
     fn apply(&mut self, run: RunRecord, frames: Vec<journal::Frame>) -> Result<(), &'static str> {
         let frames = frames
             .into_iter()
@@ -557,8 +556,7 @@ impl SavedState {
         kept.filter_map(|kept| Some((self.record(kept)?, kept.older)))
     }
 
-    /// Restores meters first, then groups, in an order in which each follows those it refers to, then entries, as each
-    /// refers to the former.
+    /// Restores meters, then groups, each after those that it refers to, and then entries, which refer to both.
     fn restore(&self, pipeline: &mut Pipeline, now: Duration, restored: &mut Restored) {
         let mut groups = Vec::new();
         for (record, older) in self.records() {
@@ -589,7 +587,7 @@ impl SavedState {
                 mut stats,
             } = record
             {
-                // Later packets are unknown: the entry is as idle as it was.
+                // Later packets are unknown, so the entry is considered idle since then.
                 age_by(&mut stats, older);
                 let outcome = match kind {
                     FlowKind::Of13 => pipeline.restore_flow(&stats, idle, now),
@@ -651,8 +649,8 @@ fn read(file: &Path, length: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Writes a file next to another, and renames it over that one when it is complete. If that fails, no file is left
-/// there.
+/// Writes a file next to another, and renames it to replace that one when it is complete. If that fails, no additional file is
+/// left.
 fn replace(
     file: &Path,
     beside: &Path,
@@ -674,7 +672,7 @@ fn write_beside(
     beside: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A file left by a switch that was killed.
+    // The file may have been left by a switch that was killed.
     let _ = std::fs::remove_file(beside);
     let mut options = OpenOptions::new();
     let out = options

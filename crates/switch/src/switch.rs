@@ -19,29 +19,29 @@ use urtica_wire::{
 pub struct SwitchConfig {
     /// The switch's identity.
     pub datapath_id: DatapathId,
-    /// The versions that it speaks; the highest common one is used.
+    /// The versions that it supports; the highest common one is used.
     pub versions: Vec<Version>,
-    /// Number of packets that it keeps for controllers; 65,536 at most.
+    /// Number of packets that it buffers for controllers; at most 65,536.
     pub n_buffers: u32,
-    /// Bounds of its pipeline.
+    /// The limits of its pipeline.
     pub pipeline: PipelineConfig,
-    /// How it forwards packets through its tables.
+    /// How packets are processed in its tables.
     pub forwarding: Forwarding,
-    /// Its behaviour while no controller is connected (1.3.5 section 6.3.2).
+    /// The behaviour while no controller is connected (1.3.5 section 6.3.2).
     pub fail_mode: FailMode,
-    /// Maximum number of packets sent to controllers in a second, in bursts of a tenth of that; 0 for no limit. Further
+    /// Maximum number of packets sent to controllers per second, in bursts of up to a tenth of that; 0 for no limit. Further
     /// packets are dropped.
     pub packet_ins_per_second: u32,
-    /// Seed of the hashes for hosts that NORMAL has learnt, so that equal runs are equal. Without it they are
-    /// unpredictable, which a switch with untrusted hosts needs.
+    /// The seed of the hashes for hosts that NORMAL has learnt, so that runs are reproducible. Without it they are unpredictable,
+    /// as is necessary for a switch with untrusted hosts.
     pub hash_seed: Option<u64>,
-    /// Its description for people.
+    /// The description for users.
     pub description: Description,
 }
 
 impl Default for SwitchConfig {
-    /// Returns datapath 1 with both versions, 256 buffers, 100,000 packet-ins per second and compiled tables; without a
-    /// controller it keeps forwarding by its entries.
+    /// Returns datapath 1 with both versions, 256 buffers, 100,000 packet-ins per second and compiled tables, which without a
+    /// controller keeps forwarding by its entries.
     fn default() -> Self {
         Self {
             datapath_id: DatapathId(1),
@@ -57,8 +57,8 @@ impl Default for SwitchConfig {
     }
 }
 
-/// A switch's description for people (`ofp_desc`, 1.3.5 section 7.3.5.1). Longer texts are truncated: all are sent with
-/// up to 255 bytes, the serial number with up to 31.
+/// A switch's description for users (`ofp_desc`, 1.3.5 section 7.3.5.1). Longer texts are truncated: the serial number to 31
+/// bytes, all others to 255.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The manufacturer.
@@ -69,12 +69,12 @@ pub struct Description {
     pub software: String,
     /// Its serial number.
     pub serial_number: String,
-    /// The switch's name for people.
+    /// The switch's name for users.
     pub datapath: String,
 }
 
 impl Default for Description {
-    /// Returns Urtica's description, with this version; without serial number and name.
+    /// Returns Urtica's description, with this version, and without serial number and name.
     fn default() -> Self {
         Self {
             manufacturer: "Urtica".into(),
@@ -86,14 +86,14 @@ impl Default for Description {
     }
 }
 
-/// How a switch forwards packets through its tables. The results do not depend on it.
+/// How packets are processed in a switch's tables. The results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Forwarding {
-    /// Tables are compiled, and packets pass through them in bursts. Operations that the compiled form does not carry
-    /// out, such as groups and meters, are left to the plain form.
+    /// Tables are compiled, and process packets in bursts. Operations that the compiled form does not support, such as some
+    /// groups, are left to the plain form.
     Compiled(Backend),
-    /// Packets pass through the tables of the plain form, one by one.
+    /// Packets are processed one by one in the tables of the plain form.
     Plain,
 }
 
@@ -104,7 +104,7 @@ impl Default for Forwarding {
     }
 }
 
-/// A switch's behaviour while no controller is connected: none whose hello was answered.
+/// A switch's behaviour while no controller is connected, that is, while no hello was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailMode {
@@ -116,16 +116,16 @@ pub enum FailMode {
 
 /// A switch: its pipeline, its ports, and its side of each controller's connection.
 ///
-/// Single-threaded: its owner calls [`Switch::poll_ports`] when frames have arrived, [`Switch::handle_input`] when
-/// bytes have, and [`Switch::handle_timeout`] a few times a second. `now` is the time since any moment of the caller's
-/// choice, and must not decrease.
-// Its many methods are what an owner without sockets needs of ports, controllers and time, in a file for each kind.
+/// It is single-threaded: its owner calls [`Switch::poll_ports`] when frames have arrived, [`Switch::handle_input`] when bytes
+/// have arrived, and [`Switch::handle_timeout`] a few times per second. `now` is the time since any moment that the caller
+/// chooses, and must not decrease.
+// It has many methods, which give an owner without sockets access to ports, controllers and time, in a file for each kind.
 pub struct Switch {
     pub(crate) config: SwitchConfig,
-    /// Also the state shared by the threads that forward its packets, if any.
+    /// The state that this switch shares with the threads that forward its packets, if any.
     pub(crate) shared: Arc<Shared>,
     compiled: Option<Arc<Compiled>>,
-    /// Whether no warning was logged yet that tables are interpreted.
+    /// Whether the warning that tables are interpreted has not been logged yet.
     warns_of_interpreter: bool,
     /// Whether ports were reopened, and must be watched again.
     has_reopened: bool,
@@ -136,8 +136,8 @@ pub struct Switch {
 impl Switch {
     /// Creates a switch without ports or controllers.
     ///
-    /// If the system allows no machine code, a warning is logged, and compiled tables are interpreted; if it has no
-    /// memory for them, packets use the plain form.
+    /// If the system allows no machine code, a warning is logged, and compiled tables are interpreted. If it has no memory for
+    /// them, packets use the plain form.
     pub fn new(config: SwitchConfig) -> Self {
         let versions = match config.versions.is_empty() {
             true => Version::ALL.to_vec(),
@@ -165,8 +165,8 @@ impl Switch {
 
     /// Adds a port, or replaces the one with its number. Controllers are notified.
     ///
-    /// An invalid number, 0 or a reserved one but [`PortNo::LOCAL`], is refused: the back end is dropped, and a warning
-    /// logged.
+    /// An invalid number (0, or a reserved one other than [`PortNo::LOCAL`]) is refused: the back end is dropped, and a warning
+    /// is logged.
     pub fn add_port(&mut self, port_no: PortNo, io: Box<dyn PortIo>, now: Duration) {
         if port_no.0 == 0 || (port_no.is_reserved() && port_no != PortNo::LOCAL) {
             let name = io.name();
@@ -194,8 +194,8 @@ impl Switch {
         port.into_io()
     }
 
-    /// Receives at most a burst from each port and forwards it. Returns whether any port had a full burst, so that
-    /// there may be more.
+    /// Receives at most one burst from each port and forwards it. Returns whether any port had a full burst, so that there may be
+    /// more.
     pub fn poll_ports(&mut self, now: Duration) -> bool {
         let polled = self.poll_ports_once(now);
         self.flush_ports(Duration::ZERO, now);
@@ -216,8 +216,8 @@ impl Switch {
         polled
     }
 
-    /// Returns whether a port has frames for which it had no space: then [`Switch::poll_ports`] should be called again
-    /// soon, even if no frames arrive.
+    /// Returns whether a port has frames for which it lacked space. Then [`Switch::poll_ports`] should be called again soon, even
+    /// if no frames arrive.
     pub fn has_unsent(&self) -> bool {
         self.forwarder.ports.has_unsent()
     }
@@ -228,7 +228,7 @@ impl Switch {
         ports.filter_map(|port| Some((port.port_no, port.io()?)))
     }
 
-    /// Opens a connection to a controller: its hello is in the output. `peer` names the controller in logs.
+    /// Opens a connection to a controller. The output then contains the hello. `peer` is the controller's name in logs.
     pub fn connect(&mut self, peer: String, now: Duration) -> ConnectionId {
         self.agent.connect(peer, now)
     }
@@ -236,7 +236,7 @@ impl Switch {
     /// Handles bytes received from a controller.
     ///
     /// # Errors
-    /// If the connection has to end. The remaining output of [`Switch::output`] must be sent before.
+    /// If the connection must end. The remaining output of [`Switch::output`] must be sent before.
     pub fn handle_input(
         &mut self,
         connection: ConnectionId,
@@ -250,27 +250,27 @@ impl Switch {
         self.serve(connection, now)
     }
 
-    /// Returns whether a controller should be read from: not while its output is unread, nor while one of its messages
-    /// waits for the end of a reply. Bytes that are passed nevertheless wait, up to 1 MiB of them.
+    /// Returns whether a controller should be read from. It should not while its output is unread, or while one of its messages
+    /// waits for the end of a reply. Bytes that are passed nevertheless wait, up to 1 MiB.
     pub fn wants_input(&self, connection: ConnectionId) -> bool {
         let session = self.agent.session(connection);
         session.is_some_and(|session| session.is_served())
     }
 
-    /// Returns the output for a controller; the caller removes the bytes that it has sent. `None` if there is no such
-    /// connection.
+    /// Returns the output for a controller, from which the caller removes the bytes that it has sent. `None` if the connection
+    /// does not exist.
     pub fn output(&mut self, connection: ConnectionId) -> Option<&mut Vec<u8>> {
         let session = self.agent.session_mut(connection)?;
         Some(&mut session.output)
     }
 
-    /// Continues a change to too many entries to be made at once, a reply that is too long to be written at once, if
-    /// the controller has read enough, or messages that waited for the end of either; one controller's at a time, so
-    /// that packets do not wait long. Returns whether there was anything to do: then there is output, and there may be
-    /// more to do.
+    /// Continues the work for one controller: a change to too many entries to be made at once, a reply that is too long to be
+    /// written at once, if the controller has read enough, or messages that waited for the end of either. It is one controller
+    /// per call, so that packets do not wait long. Returns whether there was anything to do; then there is output, and there may
+    /// be more to do.
     ///
-    /// If this is not called, such a change or reply continues with [`Switch::handle_input`] and
-    /// [`Switch::handle_timeout`], a part with each.
+    /// If this is not called, [`Switch::handle_input`] and [`Switch::handle_timeout`] continue such a change or reply, with a
+    /// part each.
     pub fn poll_output(&mut self, now: Duration) -> bool {
         if self.continue_abandoned_change(now) {
             return true;
@@ -291,8 +291,8 @@ impl Switch {
         self.update_modes();
     }
 
-    /// Handles time-outs: expires entries, sends echo requests to silent controllers, and checks links. Returns the
-    /// connections that have to end, and why.
+    /// Handles timeouts: expires entries, sends echo requests to silent controllers, and checks links. Returns the connections
+    /// that must end, and why.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, SessionError)> {
         let mut removed = Vec::new();
         self.shared
@@ -315,8 +315,8 @@ impl Switch {
         std::mem::take(&mut self.has_reopened)
     }
 
-    /// Handles the system's report of a network interface's link ([`PortIo::link_index`]): groups no longer use a port
-    /// that has lost its link, and controllers are notified.
+    /// Handles the system's report of a network interface's link ([`PortIo::link_index`]). Groups stop using a port that has lost
+    /// its link, and controllers are notified.
     pub fn handle_link(&mut self, link_index: u32, has_link: bool) {
         let is_ours = |port: &mut SwitchPort| port.note_link(link_index, has_link);
         if self.forwarder.ports.iter_mut().any(is_ours) {
@@ -324,33 +324,31 @@ impl Switch {
         }
     }
 
-    /// Returns whether more is due than one [`Switch::handle_timeout`] does: it should be called again after packets
-    /// were forwarded.
+    /// Returns whether one call of [`Switch::handle_timeout`] was not enough. Then it should be called again after forwarding
+    /// packets.
     pub fn is_behind(&self, now: Duration) -> bool {
         let next_expiry = self.shared.pipeline().next_expiry();
         next_expiry.is_some_and(|next| next <= now)
     }
 
-    /// Returns the number of packet-ins that were dropped, because there were more than
-    /// [`SwitchConfig::packet_ins_per_second`] or because a controller did not read them.
+    /// Returns the number of packet-ins that were dropped because they exceeded [`SwitchConfig::packet_ins_per_second`], or
+    /// because a controller did not read them.
     pub fn packet_ins_dropped(&self) -> u64 {
         self.agent.packet_ins_dropped() + self.shared.packet_ins_dropped()
     }
 
-    /// Returns whether a controller is connected: one whose hello was answered.
+    /// Returns whether a controller is connected, that is, whether a hello was answered.
     pub fn has_controller(&self) -> bool {
         self.agent.is_connected()
     }
 
-    /// Returns the number of packets that this switch itself has processed in the plain form: those that the compiled
-    /// tables leave to it, and all if nothing is compiled. Packets of a [`Runner`](crate::Runner)'s threads are not
-    /// counted.
+    /// Returns the number of packets that this switch itself has processed in the plain form: those that the compiled tables
+    /// leave to it, and all if tables are not compiled. Packets of a [`Runner`](crate::Runner)'s threads are not counted.
     pub fn plain_packets(&self) -> u64 {
         self.forwarder.plain_packets()
     }
 
-    /// Changes how packets pass through the tables. If tables are compiled, they are compiled again from the present
-    /// entries.
+    /// Changes how packets are processed in the tables. Compiled tables are compiled again from the current entries.
     pub fn set_forwarding(&mut self, forwarding: Forwarding) {
         self.config.forwarding = forwarding;
         self.compiled = None;
@@ -369,7 +367,7 @@ impl Switch {
     /// Returns the flow entries that a request selects, as in a reply to a controller.
     ///
     /// # Errors
-    /// The code that a controller would receive.
+    /// The error code that a controller would receive.
     pub fn flow_stats(
         &self,
         request: &FlowStatsRequest,
@@ -385,7 +383,7 @@ impl Switch {
         ports.map(|port| port.stats(now)).collect()
     }
 
-    /// Limits each table to `entries` entries more than the largest table has now, as if others used it, too.
+    /// Limits each table to `entries` entries more than the largest table has now, as if others also used it.
     pub fn leave_room_for(&mut self, entries: u32) {
         let mut pipeline = self.shared.pipeline_mut();
         let tables = pipeline.tables().iter();
@@ -399,7 +397,7 @@ impl Switch {
         self.shared.pipeline_mut().set_max_entries(max_entries);
     }
 
-    /// Refuses all flow mods from now on (OFPFMFC_EPERM), or accepts them again.
+    /// Sets whether all flow mods are refused (OFPFMFC_EPERM).
     pub fn refuse_flow_mods(&mut self, refuses: bool) {
         self.shared.pipeline_mut().set_locked(refuses);
     }
@@ -409,8 +407,8 @@ impl Switch {
         self.agent.connection_count()
     }
 
-    /// Gives a controller a turn: continues the change or reply that it waits for, and handles all complete messages
-    /// that it has sent, unless they have to wait.
+    /// Gives a controller a turn: continues the change or reply that it waits for, and handles all complete messages that it has
+    /// sent, unless they must wait.
     fn serve(&mut self, connection: ConnectionId, now: Duration) -> Result<(), SessionError> {
         self.agent.begin_turn();
         self.continue_change(connection, now);
@@ -438,7 +436,7 @@ impl Switch {
         now: Duration,
     ) -> Result<usize, SessionError> {
         let mut rest = input;
-        // Others do nothing during this controller's turn.
+        // Other controllers do nothing during this one's turn.
         let mut others = self.agent.others(connection);
         loop {
             others.durability = self.shared.durability();
@@ -468,7 +466,7 @@ impl Switch {
         }
     }
 
-    /// Processes a packet that was not received by a port, as `carry_out` decides.
+    /// Processes a packet that was not received by a port with `carry_out`.
     pub(crate) fn carry_out_with(
         &mut self,
         now: Duration,
@@ -485,8 +483,8 @@ impl Switch {
         carry_out(&pipeline, &mut egress);
     }
 
-    /// Sets modes by the controllers' wishes: the treatment of packets that no entry matches, of fragments, and of all
-    /// packets while no controller is connected.
+    /// Sets the modes that controllers determine: the treatment of packets that match no entry, of fragments, and of all packets
+    /// while no controller is connected.
     fn update_modes(&self) {
         let fail_mode = self.config.fail_mode;
         let modes = Modes {
@@ -532,7 +530,7 @@ impl Switch {
         }
     }
 
-    /// Compiles the present tables, if that is configured, for one thread or for several.
+    /// Compiles the current tables for one thread or for several, if that is configured.
     pub(crate) fn compile(&mut self, is_shared: bool) {
         let Forwarding::Compiled(backend) = self.config.forwarding else {
             return;
@@ -551,7 +549,7 @@ impl Switch {
         self.update_modes();
     }
 
-    /// Warns once that tables are interpreted instead of compiled to machine code: from the start, or since the system
+    /// Warns once that tables are interpreted instead of compiled to machine code, whether from the start, or since the system
     /// refused memory for code.
     fn warn_if_interpreted(&mut self) {
         let wanted = matches!(self.config.forwarding, Forwarding::Compiled(backend) if backend == Backend::MachineCode);

@@ -1,4 +1,4 @@
-//! What sends a port's frames: the port itself, a sender, queues, or another thread.
+//! How a port's frames are sent: by its back end, a sender, queues, or another thread.
 
 use super::record::{Counters, PortRecord};
 use crate::parcel::Outlet;
@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The origin and destination of a port's frames.
+/// The source and destination of a port's frames.
 pub(super) enum Backend {
-    /// This thread has the back end.
+    /// The back end belongs to this thread.
     Here(Box<dyn PortIo>),
-    /// Another thread has it, and this one can send directly.
+    /// The back end belongs to another thread, but this one can send directly.
     Direct(Box<dyn PortSender>),
-    /// Another thread has it, and frames pass through its inbox.
+    /// The back end belongs to another thread, and frames pass through its inbox.
     Elsewhere(Outlet),
-    /// Frames pass through queues before they leave.
+    /// Frames pass through queues before they are sent.
     Queued(Box<Queued>),
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Queued {
 }
 
 impl Backend {
-    /// Returns the back end after the queues, if there are some.
+    /// Returns the back end after the queues, if there are any.
     #[inline]
     pub(super) fn inner(&self) -> &Self {
         match self {
@@ -37,7 +37,7 @@ impl Backend {
         }
     }
 
-    /// Returns the back end after the queues mutably, if there are some.
+    /// Returns the back end after the queues mutably, if there are any.
     #[inline]
     pub(super) fn inner_mut(&mut self) -> &mut Self {
         match self {
@@ -46,7 +46,7 @@ impl Backend {
         }
     }
 
-    /// Sends a frame without queues, and counts it. Returns whether the port has accepted it.
+    /// Sends a frame without queues, and counts it. Returns whether the port accepted it.
     pub(super) fn send(&mut self, frame: &[u8], counters: &Counters) -> bool {
         let is_sent = match self {
             Self::Here(io) => io.send(frame),
@@ -99,7 +99,7 @@ impl Queued {
         counters.count_lost(is_lost.into());
     }
 
-    /// Transmits the frames that may leave; a port without a link drops all. Returns whether some are left.
+    /// Transmits the frames that may leave; a port without a link drops all frames. Returns whether some are left.
     pub(super) fn flush(
         &mut self,
         record: &PortRecord,

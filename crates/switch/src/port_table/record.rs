@@ -1,4 +1,4 @@
-//! A port's state and counters, which its threads share.
+//! The state and counters of a port that threads share.
 
 use crate::PortIo;
 use parking_lot::Mutex;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 use urtica_wire::PortConfig;
 
-/// State of a port that all threads share. Only the thread that has the back end updates the link.
+/// The state of a port that all threads share. Only the thread with the back end updates the link.
 #[derive(Debug)]
 pub(super) struct PortRecord {
     pub(super) added: Duration,
-    /// Number of the network interface, or 0 if the port is none.
+    /// Number of the network interface, or 0 if the port is not one.
     pub(super) link_index: AtomicU32,
     /// The port's Ethernet address, as a number.
     pub(super) hw_addr: AtomicU64,
@@ -20,20 +20,20 @@ pub(super) struct PortRecord {
     pub(super) config: AtomicU32,
     pub(super) has_link: AtomicBool,
     pub(super) speed_kbps: AtomicU32,
-    /// The counters of all threads. Locked to add one and to add them up.
+    /// The counters of all threads. The lock is for adding counters, and for summing them up.
     pub(super) counters: Mutex<Vec<Arc<Counters>>>,
 }
 
-/// One thread's counters of a port, which only that thread changes: on two separate cache lines, as processors fetch
-/// lines in pairs.
+/// One thread's counters of a port, which only that thread changes. They have two cache lines of their own, since processors
+/// fetch lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counters {
     pub(super) rx_packets: AtomicU64,
     pub(super) rx_bytes: AtomicU64,
-    /// Dropped for lack of space.
+    /// Frames dropped for lack of space.
     pub(super) rx_dropped: AtomicU64,
-    /// Dropped because of the port's configuration.
+    /// Frames dropped because of the port's configuration.
     pub(super) rx_blocked: AtomicU64,
     pub(super) rx_errors: AtomicU64,
     pub(super) tx_packets: AtomicU64,
@@ -106,7 +106,7 @@ impl Counters {
     }
 }
 
-/// Adds to a number that only this thread changes.
+/// Adds to a counter that only this thread changes.
 #[inline]
 pub(super) fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);

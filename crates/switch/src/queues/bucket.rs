@@ -1,15 +1,15 @@
 //! A token bucket that may be overdrawn by one frame.
 //!
-//! **How.** Tokens are counted in bits times 10⁹, so that a rate in bits a second times a time in nanoseconds is exact,
-//! without rounding. A frame of any length may leave while the balance is not negative, and its length is subtracted
-//! afterwards. So a frame that is longer than the burst can leave as well, and the rate is still kept.
+//! **How.** Tokens are counted in bits times 10⁹, so that a rate in bits per second times a time in nanoseconds is exact. A
+//! frame of any length may leave while the balance is not negative, and its length is subtracted afterwards. So a frame
+//! that is longer than the burst can also leave, and the rate is still kept.
 
 use std::time::Duration;
 
 /// The time for which a bucket accumulates tokens.
 const BURST: Duration = Duration::from_millis(5);
 
-/// Minimum burst for a minimum rate, in bytes: a queue must not lose tokens while frames of others leave, which takes
+/// Minimum burst for a minimum rate, in bytes. A queue must not lose tokens while frames of others leave, which may last
 /// longer than [`BURST`] if they are long and the port is slow.
 const PATIENT_BURST: usize = 2 * 9018;
 
@@ -22,13 +22,13 @@ pub(super) struct TokenBucket {
     rate_bps: u64,
     /// Maximum balance.
     burst: i128,
-    /// The balance at [`TokenBucket::at`].
+    /// The balance at the time [`TokenBucket::at`].
     balance: i128,
     at: Duration,
 }
 
 impl TokenBucket {
-    /// Creates a full bucket. The rate is not 0.
+    /// Creates a full bucket. The rate must not be 0.
     pub fn new(rate_bps: u64, now: Duration) -> Self {
         let burst = earned(rate_bps, BURST);
         Self {
@@ -129,14 +129,14 @@ mod tests {
     }
 
     proptest! {
-        /// Neither more nor less than the rate passes, whatever the rate.
+        /// Whatever the rate, exactly this rate passes.
         #[test]
         fn the_rate_is_exact(rate_bps in 1000_u64..=100_000_000_000, bytes in 60_usize..9000) {
             let frame_bits = bytes as u64 * 8;
-            // A thousand frames' time.
+            // The time for a thousand frames.
             let end = Duration::from_nanos((u128::from(frame_bits) * 1_000 * 1_000_000_000 / u128::from(rate_bps)) as u64);
             let mut bucket = TokenBucket::new(rate_bps, Duration::ZERO);
-            // Uses up the accumulated tokens, which would take long to leave.
+            // This uses up the accumulated tokens, which would otherwise need long to be used.
             let saved = u128::from(rate_bps) * BURST.as_nanos() / 8_000_000_000;
             bucket.take(saved as usize, Duration::ZERO);
             let passed = pass(&mut bucket, bytes, end);

@@ -4,13 +4,13 @@
 //! | --- | --- |
 //! | `settings.rs` | a port's queues, as a user configures them, and their checks |
 //! | `scheduler.rs` | waiting frames, and the choice of the next one |
-//! | `bucket.rs`, `round.rs` | its parts: token buckets keep rates, deficit round robin shares the rest |
+//! | `bucket.rs`, `round.rs` | its parts: token buckets enforce rates, deficit round robin shares the rest |
 //! | `named.rs` | the queues that belong to a port's name, as configured and as changed at run time |
-//! | `shared.rs` | a port's scheduler, as the threads of a switch share it |
+//! | `shared.rs` | a port's scheduler, shared by the threads of a switch |
 //!
-//! **Why our own, for every back end.** The kernel's HTB could replace it for AF_PACKET only, with CAP_NET_ADMIN, a
-//! change to the interface that outlives a killed switch, and separate counters; it would queue frames only after the
-//! switch had sent them.
+//! **Why a separate implementation.** The kernel's HTB could only replace it for AF_PACKET. It needs CAP_NET_ADMIN and a
+//! change to the interface that outlives a killed switch, has separate counters, and would queue frames only after the
+//! switch has sent them.
 
 mod bucket;
 mod named;

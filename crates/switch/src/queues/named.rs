@@ -2,12 +2,12 @@
 
 use super::PortQueues;
 
-/// The queues of the port with some name, whether it exists or not.
+/// The queues that belong to a port's name, whether the port exists or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamedQueues {
-    /// The queues that the switch was started with.
+    /// The queues with which the switch was started.
     pub configured: PortQueues,
-    /// The present ones, which may have been changed at run time.
+    /// The current queues, which may have been changed at run time.
     pub current: PortQueues,
 }
 

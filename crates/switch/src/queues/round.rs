@@ -1,32 +1,32 @@
 //! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) over queues identified by index.
 //!
-//! **How.** Queues with frames form a ring. At the start of its turn a queue is granted its quantum of bytes; it sends
-//! frames as long as its deficit lasts, and keeps the rest for its next turn. A queue without frames leaves the ring,
-//! and loses its deficit.
+//! **How.** Queues with frames form a ring. At the start of its turn, a queue is granted its quantum of bytes. It sends frames
+//! while its deficit lasts, and keeps the rest for its next turn. A queue without frames leaves the ring, and loses its
+//! deficit.
 //!
-//! **Cost.** A frame needs one step if quanta are at least a frame long. Queues that may not send at the moment are
-//! skipped, each once for a frame.
+//! **Cost.** A frame needs one step if quanta are at least a frame long. Queues that may not send at present are skipped, each
+//! once per frame.
 
 use std::collections::VecDeque;
 
-/// One ring.
+/// The ring.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     ring: VecDeque<usize>,
-    /// Indexed by queue.
+    /// The deficits, by queue index.
     deficits: Vec<u64>,
-    /// Whether the first queue of the ring has been granted its quantum in this turn.
+    /// Whether the first queue of the ring has already been granted its quantum in this turn.
     is_granted: bool,
 }
 
-/// A queue's properties in a choice.
+/// The properties of a queue that determine the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// Whether the queue may send at the moment.
+    /// Whether the queue may send now.
     pub may_send: bool,
-    /// Number of bytes of its first frame.
+    /// The length of its first frame, in bytes.
     pub bytes: u64,
-    /// Number of bytes that it is granted in a turn; at least 1.
+    /// The number of bytes that it is granted per turn; at least 1.
     pub quantum: u64,
 }
 
@@ -54,8 +54,8 @@ impl Round {
         self.deficits[place] = 0;
     }
 
-    /// Chooses the queue that sends next; `None` if no queue may send. Repeated calls choose the same queue, unless it
-    /// may no longer send.
+    /// Chooses the queue that sends next; `None` if no queue may send. Repeated calls choose the same queue, unless it may no
+    /// longer send.
     pub fn choose(&mut self, candidate: impl Fn(usize) -> Candidate) -> Option<usize> {
         if !self.ring.iter().any(|&place| candidate(place).may_send) {
             return None;
@@ -81,7 +81,7 @@ impl Round {
         }
     }
 
-    /// Notes that the frame of the last chosen queue has left.
+    /// Subtracts the frame that the chosen queue has sent.
     pub fn charge(&mut self, place: usize, bytes: u64) {
         self.deficits[place] = self.deficits[place].saturating_sub(bytes);
     }

@@ -1,17 +1,17 @@
-//! The choice of the frame that leaves a port's queues next.
+//! The scheduler, which chooses the frame that leaves a port's queues next.
 //!
-//! **What.** Frames enter by [`Scheduler::push`], each for a queue, and leave by [`Scheduler::poll`], as fast as the
-//! port's rate and the queues' own allow, and the port accepts them. Frames of one queue leave in order.
+//! **What.** [`Scheduler::push`] adds a frame to a queue, and [`Scheduler::poll`] sends frames as fast as the rates of the port
+//! and of the queues allow, and the port accepts them. Frames of one queue leave in order.
 //!
-//! **Order.** Queues below their minimum rate are first; among them, and among all others of one priority, bytes are
-//! shared by deficit round robin, in proportion to the minimum rates. Capacity above the minimum rates is used by the
-//! lowest priority number first. A queue without a minimum rate shares as if it had the port's lowest one.
+//! **Order.** Queues below their minimum rate are first. Among them, and among all others of one priority, deficit round robin
+//! shares bytes in proportion to the minimum rates. Capacity above the minimum rates is first used by the lowest priority
+//! number. A queue without a minimum rate gets a share as if it had the port's lowest one.
 //!
-//! **The rest.** Frames without a queue, or of one that the port does not have, go through queue 0. If the port has no
-//! queue 0, they go through an internal queue with default settings, which is not reported.
+//! **Other frames.** Frames without a queue, or for a queue that the port does not have, go through queue 0. If the port has
+//! no queue 0, they go through an internal queue with default settings, which is not reported.
 //!
-//! **Bounds.** Each queue holds a limited number of frames and bytes; a frame beyond that is dropped and counted.
-//! Memory of sent frames is reused.
+//! **Bounds.** Each queue holds a limited number of frames and bytes; a frame beyond that is dropped and counted. Memory of
+//! sent frames is reused.
 //!
 //! **Time** is an argument; the scheduler has no clock, no socket and no thread.
 
@@ -21,7 +21,7 @@ use super::settings::{PortQueues, Queue};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// Bounds of a queue's quantum: between these, in proportion to the queues' weights if possible.
+/// The bounds of a queue's quantum, which is in proportion to the queue's weight if possible.
 const SHORTEST_QUANTUM: u64 = 64;
 const USUAL_QUANTUM: u64 = 1600;
 const LONGEST_QUANTUM: u64 = 64 << 10;
@@ -36,15 +36,15 @@ const MAX_SPARE: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     settings: PortQueues,
-    /// Sorted by number; the queue without a number is last.
+    /// The queues, sorted by number; the internal queue is last.
     queues: Vec<WaitingQueue>,
     /// Index of the queue for frames without a queue.
     rest: usize,
-    /// The rate that the port reports, in bits a second.
+    /// The rate that the port reports, in bits per second.
     reported_bps: Option<u64>,
-    /// The bucket for the port's rate: that of the settings, or the reported one.
+    /// The bucket for the port's rate, from the settings or as reported.
     limit: Option<TokenBucket>,
-    /// All queues with frames, for those below their minimum rate.
+    /// All queues with frames, for the choice among queues below their minimum rate.
     guaranteed: Round,
     /// The queues with frames, by priority.
     levels: Vec<Round>,
@@ -52,10 +52,10 @@ pub(crate) struct Scheduler {
     spare: Vec<Vec<u8>>,
 }
 
-/// One queue and its counters.
+/// A queue and its counters.
 #[derive(Debug)]
 struct WaitingQueue {
-    /// `None` for the internal queue.
+    /// The number; `None` for the internal queue.
     queue_id: Option<u32>,
     settings: Queue,
     frames: VecDeque<Vec<u8>>,
@@ -75,23 +75,23 @@ pub(crate) struct QueueCounters {
     pub tx_bytes: u64,
     /// Frames dropped because the queue was full.
     pub tx_errors: u64,
-    /// When the queue was created.
+    /// The time when the queue was created.
     pub since: Duration,
 }
 
 /// Result of [`Scheduler::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Polled {
-    /// No frame waits.
+    /// No frame is waiting.
     Empty,
     /// The waiting frames may not leave before this time.
     Until(Duration),
-    /// The port does not accept more.
+    /// The port does not accept more frames.
     Blocked,
 }
 
 impl Scheduler {
-    /// Creates queues without frames. `rate_bps` is the port's own, if it reports one.
+    /// Creates queues without frames. `rate_bps` is the rate that the port reports, if any.
     pub fn new(settings: PortQueues, rate_bps: Option<u64>, now: Duration) -> Self {
         let mut scheduler = Self {
             settings: PortQueues::default(),
@@ -113,7 +113,7 @@ impl Scheduler {
         &self.settings
     }
 
-    /// Returns the rate at which the port sends, in bits a second, if it is limited.
+    /// Returns the rate at which the port sends, in bits per second, if it is limited.
     pub fn rate_bps(&self) -> Option<u64> {
         self.limit.map(|limit| limit.rate_bps())
     }
@@ -130,7 +130,7 @@ impl Scheduler {
         queues.filter_map(|queue| Some((queue.queue_id?, queue.counters)))
     }
 
-    /// Sets the rate that the port reports. It is used unless the settings have one.
+    /// Sets the rate that the port reports, which is used unless the settings have one.
     pub fn set_rate(&mut self, rate_bps: Option<u64>, now: Duration) {
         self.reported_bps = rate_bps;
         let rate_bps = self.settings.rate_bps.or(rate_bps);
@@ -139,8 +139,8 @@ impl Scheduler {
         }
     }
 
-    /// Replaces the settings. Queues that stay keep their frames and counters; frames of the others move to the queue
-    /// for the rest. Returns the number of frames that did not fit there.
+    /// Replaces the settings. Queues that stay keep their frames and counters; frames of other queues move to the queue for
+    /// other frames. Returns the number of frames that did not fit there.
     pub fn configure(&mut self, settings: PortQueues, now: Duration) -> usize {
         let before = std::mem::take(&mut self.queues);
         let numbers = settings
@@ -180,7 +180,7 @@ impl Scheduler {
             |queue: &WaitingQueue| u128::from(queue.settings.min_rate_bps.unwrap_or(lowest));
         let highest = self.queues.iter().map(weight).max().unwrap_or(1);
         let lowest = u128::from(lowest);
-        // The lowest weight gets the usual quantum, unless the highest weight's would then be too long.
+        // The lowest weight gets the usual quantum, unless the highest weight would then get too long a quantum.
         let (one, per) =
             match highest * u128::from(USUAL_QUANTUM) > lowest * u128::from(LONGEST_QUANTUM) {
                 true => (LONGEST_QUANTUM, highest),
@@ -198,7 +198,7 @@ impl Scheduler {
         self.levels = priorities.iter().map(|_| Round::new(count)).collect();
     }
 
-    /// Takes over a queue's previous state; returns the number of frames that did not fit.
+    /// Takes over the previous state of a queue; returns the number of frames that did not fit.
     fn take_over(&mut self, before: WaitingQueue) -> usize {
         let WaitingQueue {
             queue_id,
@@ -218,7 +218,7 @@ impl Scheduler {
         pushed.filter(|pushed| !pushed).count()
     }
 
-    /// Puts a frame into a queue. Returns `false` if the queue was full: the frame was dropped and counted.
+    /// Adds a frame to a queue. Returns `false` if the queue was full, and the frame was dropped and counted.
     pub fn push(&mut self, queue_id: u32, frame: &[u8]) -> bool {
         let place = match self.find(queue_id) {
             Some(place) => place,
@@ -260,8 +260,8 @@ impl Scheduler {
         true
     }
 
-    /// Sends frames by `send`, as long as they may leave and the port accepts them: `send` returns whether it has. A
-    /// frame that it has not accepted stays the first of its queue.
+    /// Sends frames with `send`, while they may leave and the port accepts them. `send` returns whether the port has accepted
+    /// the frame; if not, it stays the first of its queue.
     pub fn poll(&mut self, now: Duration, mut send: impl FnMut(&[u8]) -> bool) -> Polled {
         while let Some((place, is_guaranteed)) = self.choose(now) {
             if !send(self.queues[place].first()) {
@@ -275,7 +275,7 @@ impl Scheduler {
         }
     }
 
-    /// Sends all frames, whatever the rates. Frames that the port does not accept are dropped; returns their number.
+    /// Sends all frames, whatever the rates. Frames that the port does not accept are dropped. Returns their number.
     pub fn drain(&mut self, mut send: impl FnMut(&[u8]) -> bool) -> usize {
         let mut dropped = 0;
         for queue in &mut self.queues {
@@ -346,7 +346,7 @@ impl Scheduler {
         }
     }
 
-    /// Returns the earliest time at which a frame may leave; `None` if no frame waits.
+    /// Returns the earliest time at which a frame may leave; `None` if no frame is waiting.
     fn ready_at(&self) -> Option<Duration> {
         let waiting = self.queues.iter().filter(|queue| !queue.frames.is_empty());
         let first = waiting.map(|queue| {

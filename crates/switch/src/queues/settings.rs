@@ -6,42 +6,42 @@ use urtica_wire::{PortNo, QUEUE_ALL};
 /// Maximum number of queues of a port.
 pub const MAX_QUEUES: usize = 64;
 
-/// The lowest and highest rates, in bits a second.
+/// The lowest and highest rates, in bits per second.
 const RATES_BPS: std::ops::RangeInclusive<u64> = 1000..=10_000_000_000_000;
 
 /// Range of a queue's limit on frames.
 const PACKETS: std::ops::RangeInclusive<u32> = 1..=65_536;
 
-/// Range of a queue's limit on bytes: at least one frame of any length.
+/// Range of a queue's limit on bytes, which includes at least one frame of any length.
 const BYTES: std::ops::RangeInclusive<u32> = 65_536..=(64 << 20);
 
-/// The queues of one port.
+/// The queues of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortQueues {
-    /// Maximum rate of the port, in bits a second, all queues together. Without it, the rate that the port reports; if
-    /// it reports none, unlimited.
+    /// Maximum rate of the port, in bits per second, for all queues together. Without it, the port's reported rate is the
+    /// maximum; if it reports none, the rate is unlimited.
     pub rate_bps: Option<u64>,
-    /// The queues, by their numbers.
+    /// The queues, by number.
     pub queues: BTreeMap<u32, Queue>,
 }
 
-/// One queue of a port.
+/// A queue of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// The rate that the queue gets, in bits a second, whatever the load of the others.
+    /// The rate that the queue gets in any case, in bits per second, whatever the load of the others.
     pub min_rate_bps: Option<u64>,
-    /// The rate that the queue never exceeds, in bits a second.
+    /// The rate that the queue never exceeds, in bits per second.
     pub max_rate_bps: Option<u64>,
-    /// Capacity above the minimum rates is used by the queues with the lowest number first.
+    /// The priority: queues with the lowest number use the capacity above the minimum rates first.
     pub priority: u8,
-    /// Maximum number of frames that wait; further frames are dropped.
+    /// Maximum number of waiting frames; further frames are dropped.
     pub max_packets: u32,
-    /// Maximum number of bytes that wait.
+    /// Maximum number of waiting bytes.
     pub max_bytes: u32,
 }
 
 impl Default for Queue {
-    /// Returns a queue without rates, with priority 0, and space for 1,000 frames of 2 MiB in total.
+    /// Returns a queue without rates, with priority 0, and with space for 1,000 frames of 2 MiB in total.
     fn default() -> Self {
         Self {
             min_rate_bps: None,
@@ -53,7 +53,7 @@ impl Default for Queue {
     }
 }
 
-/// Why a port cannot have such queues.
+/// The reason why a port cannot have such queues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
@@ -68,7 +68,7 @@ pub enum QueueError {
     BadRate {
         /// The kind of rate.
         what: &'static str,
-        /// The rate, in bits a second.
+        /// The rate, in bits per second.
         rate_bps: u64,
     },
     /// A queue's minimum rate is above its maximum rate.
@@ -76,22 +76,22 @@ pub enum QueueError {
         "the minimum rate of {min_bps} bit/s is above the maximum rate of {max_bps} bit/s; expected one that is not above it"
     )]
     MinAboveMax {
-        /// The minimum, in bits a second.
+        /// The minimum, in bits per second.
         min_bps: u64,
-        /// The maximum, in bits a second.
+        /// The maximum, in bits per second.
         max_bps: u64,
     },
-    /// The port cannot keep all minimum rates.
+    /// The port cannot guarantee all minimum rates.
     #[error(
         "the minimum rates add up to {sum_bps} bit/s, and the port sends {rate_bps} bit/s; expected minimum rates within its rate"
     )]
     MinimaAboveRate {
-        /// Sum of the minimum rates, in bits a second.
+        /// The sum of the minimum rates, in bits per second.
         sum_bps: u64,
-        /// The port's rate, in bits a second.
+        /// The port's rate, in bits per second.
         rate_bps: u64,
     },
-    /// A queue holds too few or too many frames or bytes.
+    /// A queue's limit on frames or bytes is too low or too high.
     #[error("a queue cannot hold {value} {what}; expected {min} to {max}")]
     BadLimit {
         /// The unit: frames or bytes.
@@ -120,7 +120,7 @@ impl PortQueues {
     /// Checks whether a port can have these queues.
     ///
     /// # Errors
-    /// [`QueueError`]: the first fault.
+    /// The first problem.
     pub fn check(&self) -> Result<(), QueueError> {
         if self.queues.len() > MAX_QUEUES {
             return Err(QueueError::TooMany(self.queues.len()));
@@ -144,7 +144,7 @@ impl PortQueues {
         }
     }
 
-    /// Checks whether a port of this rate can keep all minimum rates.
+    /// Checks whether a port with this rate can guarantee all minimum rates.
     ///
     /// # Errors
     /// [`QueueError::MinimaAboveRate`].
@@ -164,7 +164,7 @@ impl Queue {
     /// Checks whether a queue can have these settings.
     ///
     /// # Errors
-    /// [`QueueError`]: the first fault.
+    /// The first problem.
     pub fn check(&self) -> Result<(), QueueError> {
         check_rate("minimum rate", self.min_rate_bps)?;
         check_rate("maximum rate", self.max_rate_bps)?;

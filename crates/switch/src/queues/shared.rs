@@ -1,7 +1,7 @@
 //! A port's scheduler, shared by the threads of a switch.
 //!
-//! Any thread puts frames in. Only the port's own thread sends them, so that frames of a queue stay in order; the
-//! others wake it up. The lock is held while a frame is put in, and while frames are sent.
+//! Any thread adds frames. Only the port's own thread sends them, so that frames of a queue stay in order; other threads wake
+//! it. The lock is held while a frame is added, and while frames are sent.
 
 use super::scheduler::{Polled, QueueCounters, Scheduler};
 use super::settings::PortQueues;
@@ -25,12 +25,12 @@ struct State {
     is_closed: bool,
 }
 
-/// Result of putting a frame into a queue.
+/// The result of adding a frame to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// The frame waits.
+    /// The frame is waiting.
     Waits,
-    /// The frame was dropped, since its queue was full.
+    /// The frame was dropped, because its queue was full.
     Dropped,
     /// The port no longer has queues: the frame must be sent without.
     Closed,
@@ -48,7 +48,7 @@ impl SharedQueues {
         }
     }
 
-    /// Puts a frame into a queue.
+    /// Adds a frame to a queue.
     pub fn push(&self, queue_id: u32, frame: &[u8]) -> Pushed {
         let mut state = self.state.lock();
         if state.is_closed {
@@ -60,7 +60,7 @@ impl SharedQueues {
         }
     }
 
-    /// Notes that frames wait; returns whether the port's own thread must be notified.
+    /// Notes that frames are waiting; returns whether the port's own thread must be notified.
     pub fn ring(&self) -> bool {
         !self.is_rung.swap(true, SeqCst)
     }
@@ -72,7 +72,7 @@ impl SharedQueues {
         now: Duration,
         send: impl FnMut(&[u8]) -> bool,
     ) -> Polled {
-        // Frames that arrive after this ring again.
+        // Frames that arrive after this notify the thread again.
         self.is_rung.store(false, SeqCst);
         let mut state = self.state.lock();
         state.scheduler.set_rate(rate_bps, now);
@@ -85,7 +85,7 @@ impl SharedQueues {
         self.state.lock().scheduler.drain(|_| false)
     }
 
-    /// Closes the queues: all frames leave at once. Returns the number of frames that the port did not accept.
+    /// Closes the queues, and sends all frames. Returns the number of frames that the port did not accept.
     pub fn close(&self, send: impl FnMut(&[u8]) -> bool) -> usize {
         let mut state = self.state.lock();
         state.is_closed = true;
@@ -97,7 +97,7 @@ impl SharedQueues {
         self.state.lock().scheduler.configure(settings, now)
     }
 
-    /// Returns the rate at which the port sends, in bits a second, if it is limited.
+    /// Returns the rate at which the port sends, in bits per second, if it is limited.
     pub fn rate_bps(&self) -> Option<u64> {
         self.state.lock().scheduler.rate_bps()
     }

@@ -1,5 +1,4 @@
-//! Adding and removing controllers while a switch runs: those that it connects to, and the addresses at which it
-//! listens.
+//! Adding and removing controllers while a switch runs: addresses to which it connects, and addresses at which it listens.
 
 use super::controllers::{Connection, Controllers};
 use super::{RemoteError, RunError, Target};
@@ -49,7 +48,7 @@ impl Controllers {
     /// Adds a listener.
     ///
     /// # Errors
-    /// [`RemoteError`] if it needs TLS and that is not configured, or the system refuses to watch it.
+    /// [`RemoteError`] if it needs TLS, which is not configured, or the system cannot watch it.
     pub(super) fn add_listener(&mut self, listener: Listener) -> Result<(), RemoteError> {
         self.check_speaks(listener.address())?;
         let address = listener.address().clone();
@@ -62,7 +61,7 @@ impl Controllers {
     /// Adds a controller to connect to.
     ///
     /// # Errors
-    /// [`RemoteError`] if it was added already, or it needs TLS and that is not configured.
+    /// [`RemoteError`] if it was already added, or it needs TLS, which is not configured.
     pub(super) fn add_target(&mut self, target: Target) -> Result<(), RemoteError> {
         self.check_speaks(&target.address)?;
         if self
@@ -77,10 +76,10 @@ impl Controllers {
         Ok(())
     }
 
-    /// Stops connecting to a controller, or listening at an address, and closes the connections that resulted from it.
+    /// Stops connecting to a controller, or listening at an address, and closes the resulting connections.
     ///
     /// # Errors
-    /// [`RemoteError::NoController`] if there is no such address.
+    /// [`RemoteError::NoController`] if the address was not added.
     pub(super) fn remove(
         &mut self,
         address: &Address,
@@ -141,7 +140,7 @@ impl Controllers {
     }
 }
 
-/// Returns whether an accepted connection's own address is a listener's: its port, or its file.
+/// Returns whether an accepted connection's own address is that of a listener, by port or by file.
 fn is_of_listener(own: &SockAddr, listener: &SockAddr) -> bool {
     match (own.as_socket(), listener.as_socket()) {
         (Some(own), Some(listener)) => own.port() == listener.port(),
@@ -149,14 +148,14 @@ fn is_of_listener(own: &SockAddr, listener: &SockAddr) -> bool {
     }
 }
 
-/// A new address, resolved or listening. This is done by the caller's thread, since it may take long.
+/// A new address, resolved or listening. The caller's thread does this, since it may need much time.
 pub(super) enum NewAddress {
     Listener(Listener),
     Target(Target),
 }
 
 impl NewAddress {
-    /// Looks up the host of an active address, or binds a passive one.
+    /// Resolves the host of an active address, or binds a passive one.
     ///
     /// # Errors
     /// [`RunError`] if that fails.
@@ -168,7 +167,7 @@ impl NewAddress {
     }
 }
 
-/// Looks up the host of an active address.
+/// Resolves the host of an active address.
 pub(super) fn look_up(address: &Address) -> Result<Target, RunError> {
     Target::new(address).map_err(|error| RunError::LookUp {
         address: address.clone(),

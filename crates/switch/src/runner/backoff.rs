@@ -6,15 +6,15 @@ use std::time::Duration;
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(8);
 
-/// Delays of 1, 2, 4, 8, 8, … seconds, each longer or shorter by up to a fifth, so that a thousand switches do not
-/// reconnect at once to a controller that was restarted.
+/// Delays of 1, 2, 4, 8, 8, … seconds, each longer or shorter by up to a fifth, so that a thousand switches do not all
+/// reconnect at the same time to a controller that was restarted.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// Returns the delay after one more failure.
+    /// Returns the delay after another failure.
     pub fn next_delay(&mut self) -> Duration {
         self.delay_with(random())
     }
@@ -32,7 +32,7 @@ impl Backoff {
     }
 }
 
-/// Returns a number that differs from call to call and from process to process.
+/// Returns a number that differs between calls and between processes.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,23 +1,23 @@
-//! The choice between polling and sleeping for a thread whose ports have no frames (busy polling).
+//! Busy polling: whether a thread whose ports have no frames polls or sleeps.
 //!
-//! **Why.** Under load frames arrive some ten microseconds apart. Sleeping in between costs a system call, a wake-up
-//! and a processor's exit from its idle state, more than polling.
+//! **Why.** Under load, frames arrive about ten microseconds apart. Sleeping in between costs a system call, a wake-up and a
+//! processor's exit from its idle state, which is more than polling.
 //!
-//! **How.** A pause starts when the ports have no frames. The thread polls them during a pause as long as half of the
-//! last `REMEMBERED` pauses were short, for `limit` at most; then it sleeps. On a quiet network all pauses are long,
-//! and the thread does not poll.
+//! **How.** A pause starts when the ports have no frames. The thread polls them during a pause if half of the last
+//! `REMEMBERED` pauses were short, for at most `limit`; then it sleeps. In a quiet network all pauses are long, so the thread
+//! does not poll.
 //!
-//! **Sending.** A thread that polls often receives frames one by one. The resulting output waits for more, to be sent
-//! by one system call, but not for long, and not when the thread is about to sleep ([`BusyPoll::hold`]).
+//! **Sending.** A thread that polls often receives frames one by one. It holds the resulting output, so that more can be sent
+//! by one system call, but not for long, and not when it is about to sleep ([`BusyPoll::hold`]).
 //!
-//! **Cost.** At most `limit` of a processor's time for each pause, and nothing if no frames arrive: an endless pause is
+//! **Cost.** At most `limit` of a processor's time for each pause, and none if no frames arrive, since an endless pause is
 //! one pause.
 
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-/// Default limit of polling in a pause.
+/// Default limit on polling during a pause.
 const DEFAULT_LIMIT: Duration = Duration::from_micros(50);
 
 /// Number of pauses that are remembered.
@@ -26,23 +26,23 @@ const REMEMBERED: u32 = u8::BITS;
 /// A pause is short if it is at most this multiple of the limit.
 const SHORT: u32 = 2;
 
-/// Frames wait for others for at most this fraction of the limit.
+/// Frames wait for others for at most the limit divided by this.
 const HOLDS: u32 = 4;
 
-/// One thread's memory of the pauses between its frames.
+/// One thread's record of the pauses between its frames.
 #[derive(Clone, Debug)]
 pub(super) struct BusyPoll {
     limit: Duration,
-    /// When frames last arrived.
+    /// The time when frames last arrived.
     last_input: Duration,
     /// Whether the ports have had no frames since.
     is_pausing: bool,
-    /// Whether the last pauses were short, the latest in the lowest bit.
+    /// Whether each of the last pauses was short, the latest in the lowest bit.
     were_short: u8,
 }
 
 impl BusyPoll {
-    /// Creates a state that polls for at most `limit`; never, if it is zero.
+    /// Creates a state that polls for at most `limit`, and never if that is zero.
     pub fn new(limit: Duration) -> Self {
         Self {
             limit,
@@ -67,7 +67,7 @@ impl BusyPoll {
         self.is_worthwhile() && !self.limit.is_zero()
     }
 
-    /// Returns how long frames may wait to be sent with others: not when the thread is about to sleep.
+    /// Returns how long frames may wait to be sent together with others; zero if the thread is about to sleep.
     pub fn hold(&self, keeps_polling: bool) -> Duration {
         match keeps_polling {
             true => self.limit / HOLDS,
@@ -80,7 +80,7 @@ impl BusyPoll {
     }
 }
 
-/// Returns a default for most machines: no polling with one processor, which the senders need.
+/// The default for most machines. With one processor, there is no polling, since the senders need it.
 impl Default for BusyPoll {
     fn default() -> Self {
         let processors = available_parallelism().map_or(1, NonZeroUsize::get);

@@ -1,6 +1,6 @@
-//! The connections to controllers: those that the switch makes, and those that it accepts.
+//! The connections to controllers: those that the switch initiates, and those that it accepts.
 //!
-//! It only moves bytes; the [`Switch`] that each call gets interprets them.
+//! This module only moves bytes; the [`Switch`] that each call gets interprets them.
 
 use super::source::Source;
 use super::{RunError, Target};
@@ -14,13 +14,13 @@ use urtica_socket::{
     Accepted, Acceptor, Certificate, EventFlags, ListenerId, Poller, Stream, TlsError, is_try_again,
 };
 
-/// Maximum number of bytes read from one controller in one iteration.
+/// Maximum number of bytes read from one controller per iteration.
 const READ_BYTES: usize = 64 << 10;
 
-/// The controllers that a switch connects to, the addresses at which it listens, and their connections.
+/// The controllers to which a switch connects, the addresses at which it listens, and the connections.
 pub(super) struct Controllers {
     poller: Arc<Poller>,
-    /// By numbers that are not reused, like those of `targets`, so that an event for a removed one is ignored.
+    /// The listeners. Their numbers, like those of `targets`, are not reused, so that an event for a removed one is ignored.
     pub listeners: BTreeMap<usize, ListenerId>,
     pub acceptor: Acceptor,
     pub targets: BTreeMap<usize, Target>,
@@ -35,15 +35,15 @@ pub(super) struct Connection {
     pub stream: Stream,
     pub id: ConnectionId,
     pub peer: String,
-    /// The number among the runner's targets, if the switch has connected.
+    /// The number of the target, if the switch has initiated the connection.
     pub target: Option<usize>,
     pub since: Duration,
-    /// The events that it is watched for.
+    /// The events for which its socket is watched.
     interest: EventFlags,
 }
 
 impl Controllers {
-    /// Without any; their sockets are watched by this poller.
+    /// Creates the state without controllers; this poller will watch their sockets.
     pub fn new(poller: Arc<Poller>) -> Result<Self, RunError> {
         Ok(Self {
             poller,
@@ -56,14 +56,14 @@ impl Controllers {
         })
     }
 
-    /// Returns a number for a listener or a target.
+    /// Returns an unused number for a listener or a target.
     pub fn take_number(&mut self) -> usize {
         let number = self.next_number;
         self.next_number += 1;
         number
     }
 
-    /// Gives up connection attempts without an answer, and starts those that are due.
+    /// Abandons connection attempts that were not answered, and starts those that are due.
     pub fn try_targets(&mut self, now: Duration) {
         let numbers: Vec<_> = self.targets.keys().copied().collect();
         for index in numbers {
@@ -88,7 +88,7 @@ impl Controllers {
         }
     }
 
-    /// Continues with a controller that has accepted or refused a connection.
+    /// Continues when a controller has accepted or refused a connection.
     pub fn finish_connect(&mut self, index: usize, switch: &mut Switch, now: Duration) {
         let Some(target) = self.targets.get_mut(&index) else {
             return;
@@ -97,7 +97,7 @@ impl Controllers {
             Ok(socket) => {
                 let peer = target.address.to_string();
                 let is_tls = target.address.is_tls();
-                // The socket was watched as the target's, and is watched as a connection's from now on.
+                // The socket was watched for the target, and is watched for the connection from now on.
                 self.poller.delete(&socket);
                 if !is_tls {
                     return self.adopt(socket.into(), peer, Some(index), switch, now);
@@ -206,7 +206,7 @@ impl Controllers {
         }
     }
 
-    /// Reads from a controller. An event for writing is left to [`Controllers::send_output`].
+    /// Reads from a controller. Events for writing are left to [`Controllers::send_output`].
     pub fn read(&mut self, key: usize, switch: &mut Switch, now: Duration) {
         let is_read = |one: &&mut Connection| one.interest.contains(EventFlags::IN);
         let Some(connection) = self.connections.get_mut(key).filter(is_read) else {
@@ -228,7 +228,7 @@ impl Controllers {
         }
     }
 
-    /// Sends all controllers their output.
+    /// Sends their output to all controllers.
     pub fn send_output(&mut self, switch: &mut Switch, now: Duration) {
         let mut failed = Vec::new();
         for (key, connection) in &mut self.connections {
@@ -243,7 +243,7 @@ impl Controllers {
         }
     }
 
-    /// Closes the connection of the switch with this id.
+    /// Closes the connection with this id.
     pub fn end(&mut self, id: ConnectionId, reason: &str, switch: &mut Switch, now: Duration) {
         let mut connections = self.connections.iter();
         let found = connections.find(|(_, connection)| connection.id == id);
@@ -254,7 +254,7 @@ impl Controllers {
 
     pub(super) fn close(&mut self, key: usize, reason: &str, switch: &mut Switch, now: Duration) {
         let mut connection = self.connections.remove(key);
-        // The last output, such as an OFPT_ERROR, if the socket accepts it.
+        // This sends the last output, such as an OFPT_ERROR, if the socket accepts it.
         let _ = send_some(switch, &mut connection);
         switch.disconnect(connection.id, now);
         urtica_log::info!(about: urtica_log::without_port(&connection.peer), controller = connection.peer, reason, "disconnected");
@@ -263,7 +263,7 @@ impl Controllers {
         }
     }
 
-    /// Closes all connections; none is made again.
+    /// Closes all connections, without reconnecting.
     pub fn close_all(&mut self, switch: &mut Switch, now: Duration) {
         let keys: Vec<_> = self.connections.iter().map(|(key, _)| key).collect();
         for key in keys {

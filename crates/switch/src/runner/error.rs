@@ -1,10 +1,10 @@
-//! Why a switch cannot be run.
+//! Errors of running a switch.
 
 use crate::StateError;
 use std::io;
 use urtica_socket::{Address, ListenError, NoTlsConfig, TlsError};
 
-/// Why a switch could not be run.
+/// The reason why a switch cannot be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -17,7 +17,7 @@ pub enum RunError {
     /// TLS is required, but not configured.
     #[error(transparent)]
     NoTls(#[from] NoTlsConfig),
-    /// A controller's name cannot be looked up.
+    /// A controller's name cannot be resolved.
     #[error(
         "cannot find the controller {address}: {error}; expected the name or address of a host"
     )]

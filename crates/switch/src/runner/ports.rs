@@ -1,11 +1,11 @@
 //! Adding and removing ports while a switch runs.
 //!
-//! **Numbers.** Flow entries refer to ports by number, and stay when a port is removed. So a number belongs to the name
-//! that had it first: a port that is added again under its name gets it again, and a port with another name never does,
-//! unless the number is specified.
+//! **Numbers.** Flow entries refer to ports by number, and stay when a port is removed. So a number belongs to the name that
+//! had it first: a port that is added again under its name gets it again, and a port with another name never gets it unless
+//! the number is specified.
 //!
-//! **Threads.** Each forwarding thread has a table of all ports, and receives its changes ([`PortChange`]). A new port
-//! belongs to the thread that has the fewest.
+//! **Threads.** Each forwarding thread has a table of all ports, and receives changes of it ([`PortChange`]). A new port
+//! belongs to the thread with the fewest ports.
 
 use super::{RemoteError, Runner, Source};
 use crate::mailbox::Mailbox;
@@ -21,12 +21,12 @@ use std::sync::mpsc::{Receiver, channel};
 use urtica_socket::EventFlags;
 use urtica_wire::{PortNo, PortReason};
 
-/// Maximum number of names that are remembered.
+/// Maximum number of names whose numbers are kept.
 const MAX_NAMES: usize = 1 << 16;
 
-/// State of ports that forwarding does not need.
+/// The state of ports that forwarding does not need.
 pub(super) struct RunPorts {
-    /// The number that each name has or had. Another thread reads it to save it.
+    /// The number that each name has or had. Another thread reads the numbers to save them.
     pub numbers: Arc<Mutex<BTreeMap<String, PortNo>>>,
     workers: Vec<WorkerPorts>,
 }
@@ -50,7 +50,7 @@ impl RunPorts {
         }
     }
 
-    /// Notes a thread's initial ports.
+    /// Notes the initial ports of a thread.
     pub fn note_worker(&mut self, part: &Part) {
         let own = part.forwarder.ports.iter();
         let own = own.filter(|port| port.io().is_some());
@@ -64,7 +64,7 @@ impl RunPorts {
     /// Returns the number for a port with this name, if the caller does not specify one.
     ///
     /// # Errors
-    /// [`RemoteError::TooManyNames`] if there were too many names.
+    /// [`RemoteError::TooManyNames`] if ports have had too many names.
     fn number_for(
         &self,
         name: &str,
@@ -84,7 +84,7 @@ impl RunPorts {
 }
 
 impl Runner {
-    /// Adds a port with this number, or one that no other name has had. Controllers are notified.
+    /// Adds a port with this number, or with one that no other name has had. Controllers are notified.
     ///
     /// # Errors
     /// [`RemoteError`] if another port has the name or number.
@@ -148,8 +148,8 @@ impl Runner {
         self.switch.set_port(PortReason::Add, description);
     }
 
-    /// Removes the port with this number or name. Controllers are notified. The returned receiver is disconnected when
-    /// all threads have removed the port, and it is closed.
+    /// Removes the port with this number or name. Controllers are notified. The returned receiver is disconnected when all
+    /// threads have removed the port, and it is closed.
     ///
     /// # Errors
     /// [`RemoteError::NoPort`], and [`RemoteError::LocalStays`].
@@ -210,7 +210,7 @@ impl Runner {
         found.ok_or_else(|| RemoteError::NoPort(port.to_owned()))
     }
 
-    /// Returns the port's back end, if this thread has it.
+    /// Returns the port's back end, if it belongs to this thread.
     fn own_port(&self, port_no: PortNo) -> Option<&dyn PortIo> {
         let mut ports = self.switch.ports();
         ports.find(|&(no, _)| no == port_no).map(|(_, io)| io)
@@ -219,7 +219,7 @@ impl Runner {
 
 impl WorkerPorts {
     fn tell(&self, change: PortChange) {
-        // Full only for a thread that has ended, and the switch with it.
+        // The mailbox is only full if the thread has ended, and with it the switch.
         let _ = self.changes.put(change, 1);
     }
 }

@@ -1,8 +1,8 @@
 //! Inspecting and changing a running switch from other threads.
 //!
-//! **How.** Ports and controllers belong to the runner's thread: requests for them are sent there, and carried out
-//! between two iterations. Flow entries, tables and meters are read on the caller's thread, flow entries in steps, so
-//! that neither packets nor controllers wait for the reader.
+//! **How.** Ports and controllers belong to the runner's thread: requests for them are sent to it, and handled between two
+//! iterations. Flow entries, tables and meters are read by the caller's thread, flow entries in steps, so that neither
+//! packets nor controllers wait for the reader.
 
 use super::addresses::NewAddress;
 use super::remote_error::{PATIENCE, RemoteError};
@@ -20,7 +20,7 @@ use urtica_pipeline::{Explanation, FlowEntry, FlowWalk};
 use urtica_socket::Address;
 use urtica_wire::{FlowStats, FlowStatsRequest, PortNo, TableStats};
 
-/// Number of flow entries visited before others may change them.
+/// Number of flow entries visited before others may change entries.
 const LOOKS: usize = 512;
 
 /// Interval of checks whether a change has ended.
@@ -36,7 +36,7 @@ pub(super) struct Tasks {
     bell: Arc<OwnedFd>,
 }
 
-/// Inspects and changes a running switch, from any thread.
+/// A handle to inspect and change a running switch, from any thread.
 #[derive(Clone)]
 pub struct Remote {
     tasks: Sender<Task>,
@@ -63,7 +63,7 @@ impl Tasks {
     pub fn waker(&self) -> Box<dyn Fn() + Send> {
         let bell = Arc::clone(&self.bell);
         Box::new(move || {
-            // Fails only if the counter is at its limit, and so readable already.
+            // This fails only if the counter is at its limit, and so already readable.
             let _ = rustix::io::write(&*bell, &1_u64.to_ne_bytes());
         })
     }
@@ -75,9 +75,9 @@ impl Tasks {
 }
 
 impl Runner {
-    /// Carries out the tasks of other threads.
+    /// Executes the tasks of other threads.
     pub(super) fn carry_out_tasks(&mut self) {
-        // Fails only if it is silent already.
+        // This fails only if it is already silent.
         let _ = rustix::io::read(self.tasks.bell(), &mut [0_u8; 8]);
         while let Ok(task) = self.tasks.receiver.try_recv() {
             task(self);
@@ -104,7 +104,7 @@ impl Remote {
         Ok(status)
     }
 
-    /// Returns the counters of each table that has entries, or has looked up a packet; `max_entries` is filled in.
+    /// Returns the counters of each table that has entries, or has looked up a packet; `max_entries` is set.
     pub fn tables(&self) -> Vec<TableStats> {
         let pipeline = self.shared.pipeline();
         let max_entries = pipeline.config().max_entries;
@@ -117,18 +117,18 @@ impl Remote {
         .collect()
     }
 
-    /// Explains the compiled form of each table; `None` if tables are not compiled.
+    /// Describes the compiled form of each table; `None` if tables are not compiled.
     ///
-    /// Cost: visits each entry, while no entry can change.
+    /// Cost: visits each entry, and delays changes during that time.
     pub fn explain(&self) -> Option<Explanation> {
         self.shared.pipeline().explain(false)
     }
 
-    /// Returns the present flow entries that a request selects, in steps ([`FlowWalk`]). Waits for the end of a
-    /// controller's change that is made in steps.
+    /// Returns the flow entries that a request selects, in steps ([`FlowWalk`]). If a controller's change is being made in
+    /// steps, waits for its end.
     ///
     /// # Errors
-    /// [`RemoteError::Request`] if the match or table is invalid, and if the switch does not answer.
+    /// [`RemoteError::Request`] if the match or table is invalid, and errors if the switch does not answer.
     pub fn flows(&self, request: &FlowStatsRequest) -> Result<Flows, RemoteError> {
         let now = self.call(|runner| runner.now())?;
         let deadline = Instant::now() + PATIENCE;
@@ -145,8 +145,8 @@ impl Remote {
         Err(RemoteError::NoAnswer)
     }
 
-    /// Adds an opened port, with this number, the number that its name has had, or an unused one. Controllers are
-    /// notified. Returns the number.
+    /// Adds an opened port, with this number, or the number that its name has had, or an unused one. Controllers are notified.
+    /// Returns the number.
     ///
     /// # Errors
     /// [`RemoteError`] if another port has the name or number.
@@ -158,11 +158,11 @@ impl Remote {
         self.call(move |runner| runner.add_port(number, port))?
     }
 
-    /// Removes the port with this number or name, and waits until it is closed. Controllers are notified; entries that
-    /// refer to it stay. Returns its number.
+    /// Removes the port with this number or name, and waits until it is closed. Controllers are notified; entries that refer to
+    /// the port stay. Returns its number.
     ///
     /// # Errors
-    /// [`RemoteError::NoPort`], and if the switch does not answer.
+    /// [`RemoteError::NoPort`], and errors if the switch does not answer.
     pub fn remove_port(&self, port: &str) -> Result<PortNo, RemoteError> {
         let port = port.to_owned();
         let (port_no, is_closed) = self.call(move |runner| runner.remove_port(&port))??;
@@ -176,7 +176,7 @@ impl Remote {
     /// Returns its number.
     ///
     /// # Errors
-    /// [`RemoteError::Queue`], and if the switch does not answer.
+    /// [`RemoteError::Queue`], and errors if the switch does not answer.
     pub fn change_queues(
         &self,
         port: &str,
@@ -186,10 +186,10 @@ impl Remote {
         self.call(move |runner| runner.change_queues(&port, change))?
     }
 
-    /// Adds a controller: connects to an active address, which is resolved first; listens at a passive one.
+    /// Adds a controller: connects to an active address, which is first resolved, or listens at a passive one.
     ///
     /// # Errors
-    /// [`RemoteError`] if the address cannot be used, or was added already.
+    /// [`RemoteError`] if the address cannot be used, or was already added.
     pub fn add_controller(&self, address: &Address) -> Result<(), RemoteError> {
         match NewAddress::open(address)? {
             NewAddress::Listener(listener) => {
@@ -199,11 +199,10 @@ impl Remote {
         }
     }
 
-    /// Removes a controller, by its address as [`Remote::status`] reports it; the connections that resulted from it are
-    /// closed.
+    /// Removes a controller, by its address as in [`Remote::status`], and closes the resulting connections.
     ///
     /// # Errors
-    /// [`RemoteError::NoController`], and if the switch does not answer.
+    /// [`RemoteError::NoController`], and errors if the switch does not answer.
     pub fn remove_controller(&self, address: &Address) -> Result<(), RemoteError> {
         let address = address.clone();
         self.call(move |runner| runner.remove_controller(&address))?
@@ -216,12 +215,12 @@ impl Remote {
     ) -> Result<T, RemoteError> {
         let (answer, answered) = mpsc::channel();
         let task = move |runner: &mut Runner| {
-            // The caller may have timed out.
+            // The caller may no longer be waiting.
             let _ = answer.send(question(runner));
         };
         let sent = self.tasks.send(Box::new(task));
         sent.map_err(|_| RemoteError::Ended)?;
-        // Fails only if the counter is at its limit, and so readable already.
+        // This fails only if the counter is at its limit, and so already readable.
         let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
         answered
             .recv_timeout(PATIENCE)
@@ -240,7 +239,7 @@ pub struct Flows {
 }
 
 impl Iterator for Flows {
-    /// Entries of one step, possibly empty although more follow. An error is the last item.
+    /// The entries of one step, possibly none although more follow. An error is the last item.
     type Item = Result<Vec<FlowStats<'static>>, RemoteError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -7,17 +7,17 @@ use urtica_pipeline::ViewLost;
 use urtica_socket::{Address, ListenError, NoTlsConfig};
 use urtica_wire::{ErrorCode, PortNo};
 
-/// Maximum time for a request: no request takes long.
+/// Maximum time for a request, longer than any needs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why a switch has not carried out a request.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
     /// The switch no longer runs.
     #[error("the switch has stopped")]
     Ended,
-    /// The switch does not run yet, or hangs.
+    /// The switch is not running yet, or hangs.
     #[error("the switch has not answered within {PATIENCE:?}")]
     NoAnswer,
     /// Another port has the number.
@@ -29,7 +29,7 @@ pub enum RemoteError {
     /// Another port has the name.
     #[error("'{0}' is already port {1}; expected another interface")]
     NameTaken(String, PortNo),
-    /// Ports have had so many names that no number can be remembered for a new one.
+    /// Ports have had so many names that the number of another name cannot be kept.
     #[error(
         "ports have had too many names since the switch was started; expected a name that a port has had, or a restart of the switch"
     )]
@@ -40,7 +40,7 @@ pub enum RemoteError {
     /// The LOCAL port belongs to the switch.
     #[error("the LOCAL port cannot be removed; expected another port")]
     LocalStays,
-    /// The switch connects to the controller already.
+    /// The switch already connects to the controller.
     #[error("controller {0} exists already")]
     ControllerTwice(Address),
     /// No controller has the address.
@@ -49,7 +49,7 @@ pub enum RemoteError {
     /// The port cannot have such queues.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// A request for entries has an invalid match, or a table that does not exist.
+    /// A request for entries has an invalid match, or an unknown table.
     #[error("the switch refused the request with {0}")]
     Request(ErrorCode),
     /// Too many entries changed before they were read.

@@ -1,12 +1,12 @@
 //! The thread that saves entries, groups, meters and queues, so that a restart keeps them.
 //!
-//! Changes are appended to the journal next to the state file, which is synchronized when a barrier waits for that
-//! ([`StateSync::Barrier`]), and each second. When the journal has become long, the whole file is written again, and
-//! the journal restarts; this also happens when the switch starts. When the switch stops, the file is written and the
-//! journal removed. Packets and controllers do not wait for any of this; barriers do.
+//! Changes are appended to the journal next to the state file. The journal is synchronized when a barrier waits for that
+//! ([`StateSync::Barrier`]), and each second. When the journal has become long, the whole file is written again, and the
+//! journal restarts; this also happens when the switch starts. When the switch stops, the file is written and the journal
+//! removed. Packets and controllers do not wait for any of this, but barriers do.
 //!
-//! **Failures.** If the system refuses a write, changes are dropped, and writing the whole file, which then contains
-//! them, is retried each second. Until that succeeds, barriers that wait for the disk are refused.
+//! **Failures.** If the system refuses a write, changes are dropped. The saver then tries each second to write the whole file,
+//! which contains them. Until that succeeds, barriers that wait for the disk are refused.
 
 use super::RunError;
 use crate::StateFile;
@@ -21,10 +21,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use urtica_wire::PortNo;
 
-/// Interval of synchronizing the journal.
+/// Interval at which the journal is synchronized.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Length from which a journal is replaced by the whole file; it is also replaced if it is longer than that file.
+/// Length at which the whole file replaces a journal; a journal that is longer than the file is also replaced.
 const JOURNAL_BYTES: u64 = 8 << 20;
 
 /// When changes are synchronized to the disk.
@@ -42,23 +42,23 @@ pub enum StateSync {
 pub(super) struct Saver {
     file: StateFile,
     shared: Arc<Shared>,
-    /// The numbers that names of ports have had.
+    /// The numbers that port names have had.
     numbers: Arc<Mutex<BTreeMap<String, PortNo>>>,
     appender: Appender,
-    /// The length of the whole file.
+    /// The length of the whole file, in bytes.
     file_bytes: u64,
 }
 
-/// The part that receives changes.
+/// The part of the saver that receives changes.
 struct Appender {
     id: crate::state_file::RunId,
     feed: Arc<Feed>,
     items: Receiver<Item>,
     /// Wakes the switch when changes are durable.
     wake: Box<dyn Fn() + Send>,
-    /// Start of the switch's time.
+    /// The start of the switch's time.
     started: Instant,
-    /// `None` before the first journal, and after a failure.
+    /// The journal; `None` before the first one, and after a failure.
     journal: Option<Journal>,
     /// Frames that are not in the journal yet.
     pending: Vec<u8>,
@@ -71,7 +71,7 @@ struct Appender {
     known_numbers: BTreeMap<String, PortNo>,
 }
 
-/// A saver at work.
+/// A running saver.
 pub(super) struct Saving {
     feed: Arc<Feed>,
     thread: JoinHandle<Saver>,
@@ -144,7 +144,7 @@ impl Saver {
         self
     }
 
-    /// Returns whether the whole file must be written: the journal is long, or was lost a while ago.
+    /// Returns whether the whole file must be written: the journal is long, or was lost some time ago.
     fn is_renewal_due(&mut self) -> bool {
         if self.appender.feed.take_lost() {
             self.appender.give_up();
@@ -162,13 +162,13 @@ impl Saver {
         }
     }
 
-    /// Writes the whole file, and restarts the journal with the changes made while it was written.
+    /// Writes the whole file, and restarts the journal with the changes made since the file's view was opened.
     fn renew(&mut self) -> Result<(), StateError> {
         let appender = &mut self.appender;
         let save = |appender: &mut Appender| appender.save_due().map_err(|e| self.file.io_error(e));
         let view = StateView::open(&self.shared).map_err(|e| self.file.io_error(e))?;
         let sequence = view.sequence;
-        // The queue has all changes up to the view, as they were queued while the pipeline was locked.
+        // The queue contains all changes up to the view, since they were queued while the pipeline was locked.
         appender.take_all();
         save(appender)?;
         if appender.journal.is_none() {
@@ -206,7 +206,7 @@ impl Saver {
 }
 
 impl Appender {
-    /// Waits for changes, at most an interval, and receives all that are queued.
+    /// Waits for changes, at most for an interval, and receives all queued ones.
     fn wait(&mut self) {
         if let Ok(item) = self.items.recv_timeout(INTERVAL) {
             self.take(item);
@@ -260,7 +260,7 @@ impl Appender {
         self.known_numbers = numbers;
     }
 
-    /// Appends new changes to the journal, and synchronizes it when that is due.
+    /// Appends new changes to the journal, and synchronizes it if that is due.
     fn save_due(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
@@ -317,7 +317,7 @@ impl Saving {
     /// [`RunError::State`].
     ///
     /// # Panics
-    /// If the thread did.
+    /// If the thread has panicked.
     pub fn finish(self) -> Result<(), RunError> {
         self.feed.stop();
         match self.thread.join() {

@@ -1,4 +1,4 @@
-//! Tests of ports that several threads receive by.
+//! Tests of ports from which several threads receive.
 
 use crate::port::af_packet::AfPacketPort;
 use crate::port::testing::{FLOWS, by_flow, in_namespace, ip, receive_from_all, send_flows, veth};
@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 
-/// More than there are ports.
+/// Number of threads, which exceeds the number of ports.
 const THREADS: usize = 3;
 
 /// Number of frames of a flow that a test sends.
 const FRAMES: u16 = 20;
 
-/// A switch whose ports 1 and 2 are linked with two hosts, and each thread's count of frames received by port 1.
+/// A switch whose ports 1 and 2 are linked to two hosts, and each thread's count of frames received from port 1.
 struct Room {
     hosts: [Box<dyn PortIo>; 2],
     received: Vec<ReceivedHere>,
@@ -44,7 +44,7 @@ impl Room {
             switch.add_port(PortNo(number), Box::new(port), Duration::ZERO);
         }
         add(&switch, "in_port=1,actions=output:2");
-        // Used only by the tests with queues: even and odd flows.
+        // Only the tests with queues use these, for even and odd flows.
         for queue_id in [1, 2] {
             let match_ = format!("priority=40000,in_port=2,udp,tp_dst={}/1", queue_id % 2);
             add(
@@ -74,7 +74,7 @@ impl Room {
         self.received.iter().map(ReceivedHere::packets).collect()
     }
 
-    /// Waits until all flows pass, by all threads: the links are up, and every thread has the port.
+    /// Waits until all flows pass, through all threads: the links are up, and every thread has the port.
     fn wait(&mut self) {
         let start = Instant::now();
         let before = self.received();
@@ -98,7 +98,7 @@ impl Room {
         }
     }
 
-    /// Checks that flows pass, each frame once and each flow in order.
+    /// Asserts that flows pass, each frame once and each flow in order.
     fn flows_pass(&mut self) {
         self.wait();
         for number in 0..FRAMES {
@@ -133,8 +133,7 @@ fn all_threads_receive_by_a_port_and_flows_stay_whole_and_in_order() {
     }
 }
 
-/// Each flow stays in order, and no frame is lost, whichever thread receives it; also while queues are added and
-/// removed.
+/// Whichever thread receives it, each flow stays in order, and no frame is lost, even while queues are added and removed.
 #[test]
 fn queues_are_shared_by_all_threads() {
     in_namespace(|| {
@@ -176,7 +175,7 @@ fn queues_are_shared_by_all_threads() {
     });
 }
 
-/// Exact shares are tested on simulated time, independently of the machine.
+/// Exact shares are tested in simulated time, independently of the machine.
 #[test]
 #[ignore = "measures: run it alone, with --nocapture, on a quiet machine"]
 fn shares_of_queues_on_a_veth() {

@@ -13,9 +13,9 @@ use urtica_wire::{ControllerRole, DatapathId, MeterBand, Port, PortStats, QueueS
 pub struct SwitchStatus {
     /// The switch's identity.
     pub datapath_id: DatapathId,
-    /// The switch's name for people.
+    /// The switch's name for users.
     pub name: String,
-    /// Time since it started.
+    /// The time since it started.
     pub uptime: Duration,
     /// Its ports, sorted by number.
     pub ports: Vec<PortStatus>,
@@ -51,7 +51,7 @@ pub struct ControllerStatus {
     pub state: ControllerState,
 }
 
-/// State of the connection to a controller's address.
+/// The state of the connection to a controller's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ControllerState {
@@ -76,30 +76,30 @@ pub enum ControllerState {
 pub struct ConnectionStatus {
     /// The controller's name.
     pub peer: String,
-    /// The version agreed on, and the controller's role; `None` before its hello.
+    /// The negotiated version, and the controller's role; `None` before its hello.
     pub agreed: Option<(Version, ControllerRole)>,
-    /// Time since it was established.
+    /// The time since it was established.
     pub age: Duration,
 }
 
-/// Numbers of packets that a switch has dropped, by cause. Packets that entries without actions drop are counted by
-/// these entries.
+/// Numbers of packets that a switch has dropped, by cause. Entries without actions also drop packets, and count them
+/// themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DropCounts {
-    /// Arrived faster than they were received.
+    /// Packets that arrived faster than they were received.
     pub receive_overruns: u64,
-    /// Arrived by a port that is configured not to receive (OFPPC_PORT_DOWN, OFPPC_NO_RECV).
+    /// Packets that arrived at a port that is configured not to receive (OFPPC_PORT_DOWN, OFPPC_NO_RECV).
     pub port_blocked: u64,
-    /// Were too short to have an Ethernet header, or could not be read.
+    /// Packets that were too short to have an Ethernet header, or could not be read.
     pub receive_errors: u64,
-    /// Matched no entry of a table. 1.0's controllers receive them.
+    /// Packets that matched no entry of a table. 1.0's controllers receive them.
     pub table_misses: u64,
-    /// Exceeded the rate of a meter's drop band.
+    /// Packets that exceeded the rate of a meter's drop band.
     pub meters: u64,
-    /// Did not fit into the buffer of the sending port.
+    /// Packets that did not fit into the buffer of the output port.
     pub send_overruns: u64,
-    /// Packet-ins beyond the limit per second, or that controllers have not read.
+    /// Packet-ins beyond the limit per second, or for controllers that do not read their output.
     pub packet_ins_limited: u64,
     /// Packet-ins that did not fit into the queue between the forwarding thread and the controllers' thread.
     pub packet_ins_overruns: u64,
@@ -151,8 +151,7 @@ impl DropCounts {
 }
 
 impl Runner {
-    /// Returns the switch's present status. [`count_in_pipeline`] adds the parts that need a visit of tables and
-    /// meters.
+    /// Returns the switch's current status. [`count_in_pipeline`] adds the counts for which tables and meters must be visited.
     pub(super) fn status(&self) -> SwitchStatus {
         let now = self.now();
         SwitchStatus {
@@ -234,7 +233,7 @@ impl Runner {
 /// Adds the counts of tables and meters.
 pub(super) fn count_in_pipeline(drops: &mut DropCounts, pipeline: &Pipeline) {
     let tables = pipeline.table_stats();
-    // Threads count concurrently, and the two numbers are not read at once.
+    // Threads count concurrently, and the two numbers are not read at the same time.
     let misses = tables.map(|table| table.lookup_count.saturating_sub(table.matched_count));
     drops.table_misses = misses.sum();
     let bands = pipeline.meters().iter();

@@ -1,4 +1,4 @@
-//! A controller that the switch connects and reconnects to: `tcp:`, `ssl:` and `unix:`.
+//! A controller to which the switch connects and reconnects: `tcp:`, `ssl:` and `unix:`.
 
 use super::backoff::Backoff;
 use super::status::ControllerState;
@@ -12,17 +12,16 @@ use urtica_socket::look_up;
 /// Maximum time for a host to answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection of at least this age was no failure, so the next attempt follows soon.
+/// The age from which an ended connection does not count as a failure, so that the next attempt follows soon.
 const LONG_ENOUGH: Duration = Duration::from_secs(8);
 
-/// A controller that a switch connects to, and the state of the connection. It moves no bytes: its owner watches the
-/// sockets.
+/// A controller to which a switch connects, and the state of the connection. It moves no bytes; its owner watches the sockets.
 pub struct Target {
     /// The controller's address.
     pub address: Address,
-    /// All addresses of the host's name, tried one after the other.
+    /// All addresses of the host, tried one after the other.
     addresses: Vec<SockAddr>,
-    /// Index of the address that is tried next.
+    /// Index of the address to try next.
     next_address: usize,
     backoff: Backoff,
     state: State,
@@ -37,7 +36,7 @@ enum State {
 }
 
 impl Target {
-    /// Resolves the host's name. It is resolved only here, since that may take long.
+    /// Resolves the host's name. This is the only place where it is resolved, since that may need much time.
     ///
     /// # Errors
     /// If the name has no address.
@@ -59,12 +58,12 @@ impl Target {
         matches!(self.state, State::Waiting { until } if now >= until)
     }
 
-    /// Returns whether the host has taken too long to answer.
+    /// Returns whether the host has not answered in time.
     pub fn is_overdue(&self, now: Duration) -> bool {
         matches!(self.state, State::Connecting { until, .. } if now >= until)
     }
 
-    /// Returns the socket that becomes writable when the attempt is decided, while it is not.
+    /// Returns the socket that becomes writable when the current attempt has succeeded or failed.
     pub fn connecting(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             State::Connecting { socket, .. } => Some(socket.as_fd()),
@@ -72,10 +71,10 @@ impl Target {
         }
     }
 
-    /// Starts to connect; the socket becomes writable when that is decided.
+    /// Starts to connect. The socket becomes writable when the attempt has succeeded or failed.
     ///
     /// # Errors
-    /// If the system refuses at once; the caller must call [`Target::fail`].
+    /// If the system refuses immediately; the caller must call [`Target::fail`].
     pub fn connect(&mut self, now: Duration) -> io::Result<BorrowedFd<'_>> {
         let place = &self.addresses[self.next_address];
         self.next_address = (self.next_address + 1) % self.addresses.len();
@@ -88,7 +87,7 @@ impl Target {
         }
     }
 
-    /// Returns the socket after the attempt is decided.
+    /// Returns the socket, after the attempt has succeeded or failed.
     ///
     /// # Errors
     /// If the attempt failed; the caller must call [`Target::fail`].
@@ -103,7 +102,7 @@ impl Target {
         }
     }
 
-    /// Returns the state for people.
+    /// Returns the state for users.
     pub(super) fn status(&self, now: Duration) -> ControllerState {
         match &self.state {
             State::Connecting { .. } => ControllerState::Connecting,
@@ -115,13 +114,13 @@ impl Target {
         }
     }
 
-    /// Notes why an attempt failed, for people.
+    /// Notes why an attempt failed, for users.
     pub(super) fn note_failure(&mut self, reason: &str) {
         self.last_failure = Some(reason.to_owned());
     }
 
-    /// Handles a failed attempt or a closed connection. Returns how long to wait: not at all while there are other
-    /// addresses to try.
+    /// Handles a failed attempt or a closed connection. Returns how long to wait, which is zero while there are other addresses
+    /// to try.
     pub fn fail(&mut self, now: Duration) -> Duration {
         let was_connected = matches!(self.state, State::Connected { .. });
         if matches!(self.state, State::Connected { since } if now >= since + LONG_ENOUGH) {

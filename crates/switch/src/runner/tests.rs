@@ -19,10 +19,10 @@ use urtica_wire::{
     PacketOut, PortConfig, PortFeatures, PortMod, PortNo, PortState, Version, split_frame,
 };
 
-/// The version and type of OpenFlow 1.3's first message.
+/// The version and type of the first message in OpenFlow 1.3.
 const HELLO: [u8; 2] = [4, 0];
 
-/// A runner at work; it is stopped when dropped, which reports its panics.
+/// A running runner, which is stopped on drop; this also reports its panics.
 struct Running {
     stop: StopHandle,
     thread: Option<JoinHandle<Result<(), RunError>>>,
@@ -72,7 +72,7 @@ fn expect_hello(stream: &mut TcpStream) {
     assert_eq!(start, HELLO);
 }
 
-/// Times out, so that the failure of a runner that has died is reported.
+/// Accepts a connection. Times out, so that the failure of a dead runner is reported.
 fn accept(listener: &TcpListener) -> TcpStream {
     let patience = Timespec {
         tv_sec: 5,
@@ -110,7 +110,7 @@ fn controllers_can_connect() {
     expect_hello(&mut stream);
 }
 
-/// Runs in its own process, which has no descriptors left.
+/// This needs its own process, which has no descriptors left.
 #[test]
 fn a_lack_of_descriptors_causes_no_busy_loop_and_passes() {
     const CHILD: &str = "URTICA_TEST_WITHOUT_DESCRIPTORS";
@@ -143,7 +143,7 @@ fn without_descriptors() {
         taken.push(another);
     }
     socket.connect(&address.into()).unwrap();
-    // Sleeps for a little more than a second: the switch either sleeps, or polls the listener all the time.
+    // This sleeps for a little more than a second: the switch either also sleeps, or polls the listener constantly.
     let processor_time = || rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let before = processor_time();
     std::thread::sleep(Duration::from_secs(1));
@@ -162,7 +162,7 @@ fn the_switch_reconnects_to_controllers() {
     let (_running, _) = start(switch(crate::FailMode::Secure), &[address]);
     let mut first = accept(&listener);
     expect_hello(&mut first);
-    // Not OpenFlow: the switch hangs up.
+    // This is not OpenFlow, so the switch closes the connection.
     first.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut second = accept(&listener);
     expect_hello(&mut second);
@@ -193,7 +193,7 @@ fn frames_are_forwarded_without_a_controller() {
     }
 }
 
-/// A controller of 1.3 that has sent its hello.
+/// A 1.3 controller that has sent its hello.
 struct Controller<S = TcpStream> {
     stream: S,
     input: Vec<u8>,
@@ -226,7 +226,7 @@ impl<S: Read + Write> Controller<S> {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Reads until a message for which `choose` returns a value.
+    /// Reads messages until `choose` returns a value for one.
     fn hear<T>(&mut self, choose: impl Fn(&Message) -> Option<T>) -> T {
         loop {
             while let Some((frame, rest)) = split_frame(&self.input).unwrap() {
@@ -238,7 +238,7 @@ impl<S: Read + Write> Controller<S> {
                 }
             }
             let mut more = [0; 4096];
-            // A read with a time-out is not restarted after a signal, such as a child's end.
+            // A read with a timeout is not restarted after a signal, such as that for a child's end.
             let len = match self.stream.read(&mut more) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read.unwrap(),
@@ -248,12 +248,12 @@ impl<S: Read + Write> Controller<S> {
         }
     }
 
-    /// Makes the switch send all frames by this port before it returns.
+    /// Makes the switch send all frames by this port, before this returns.
     fn forward_to(&mut self, port: PortNo) {
         self.forward(Match::any(), port);
     }
 
-    /// Makes the switch send matching frames by this port before it returns.
+    /// Makes the switch send matching frames by this port, before this returns.
     fn forward(&mut self, match_: Match<'static>, port: PortNo) {
         let max_len = CONTROLLER_NO_BUFFER;
         let instructions = [Instruction::apply(vec![Action::Output { port, max_len }])];
@@ -267,7 +267,7 @@ impl<S: Read + Write> Controller<S> {
     }
 }
 
-/// A port that keeps frames through the first flushes, like one whose socket is full.
+/// A port that keeps frames during the first flushes, like one whose socket is full.
 struct Stubborn {
     port: MemoryPort,
     kept: Vec<Vec<u8>>,
@@ -339,8 +339,8 @@ fn frames_kept_by_a_port_leave_without_other_traffic() {
     }
 }
 
-/// Returns the marks that arrive at this host of `count` frames from another, by a switch that floods or has learnt the
-/// way.
+/// Returns the marks of frames that this host receives when another sends `count` frames, through a switch that floods or has
+/// learnt the host's port.
 fn passed(from: &mut AfPacketPort, to: &mut AfPacketPort, count: u8) -> Vec<u8> {
     for mark in 0..count {
         assert!(from.send(&frame(60, mark)));

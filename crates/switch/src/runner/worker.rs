@@ -1,9 +1,8 @@
 //! A thread that only forwards packets.
 //!
-//! **What.** A loop over its ports, and over frames that other threads send by these. It sleeps while there are
-//! neither.
+//! **What.** A loop over its ports, and over frames that other threads send to these ports. It sleeps while there are neither.
 //!
-//! **Thread-safety.** See the module `shared`: it locks the pipeline only for frames of the plain form.
+//! **Thread-safety.** See the module `shared`. The thread locks the pipeline only for frames in the plain form.
 
 use super::busy_poll::BusyPoll;
 use super::{BURSTS, EVENTS, POLL_INTERVAL, RunError, StopHandle, TICK, watch_ports};
@@ -30,24 +29,24 @@ pub(super) struct Worker {
     part: Part,
     poller: Poller,
     started: Instant,
-    /// The processor that it is bound to, if any.
+    /// The processor to which it is bound, if any.
     core: Option<usize>,
     /// Whether some port cannot be watched.
     has_silent_ports: bool,
     busy_poll: BusyPoll,
-    /// Other threads' frames that were sent last.
+    /// The other threads' frames that were sent last, for reuse.
     parcels: Vec<Parcel>,
     next_look: Duration,
 }
 
-/// Running threads. When one ends, for whatever reason, all are stopped.
+/// Running threads. When one ends, for any reason, all are stopped.
 pub(super) struct Crew {
     threads: Vec<JoinHandle<Result<(), RunError>>>,
     stop: StopHandle,
 }
 
 impl Worker {
-    /// Creates a thread for these ports that ends with `stop`. `started` is the start of the switch's time.
+    /// Creates a thread for these ports, which ends when `stop` is readable. `started` is the start of the switch's time.
     ///
     /// # Errors
     /// [`RunError::Io`] if a port cannot be watched.
@@ -72,7 +71,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Returns the ports, as its thread has them.
+    /// Returns the ports in this thread's table.
     #[cfg(test)]
     pub fn ports(&self) -> &crate::port_table::PortTable {
         &self.part.forwarder.ports
@@ -130,7 +129,7 @@ impl Worker {
         }
     }
 
-    /// Applies changes of ports, until the bell will ring for more.
+    /// Applies changes of ports, until the bell will ring for further ones.
     fn change_ports(&mut self) {
         self.part.changes.silence();
         while !self.part.changes.may_wait() {
@@ -197,8 +196,8 @@ impl Worker {
         })
     }
 
-    /// Receives frames by ports and from other threads, with busy polling if that is worth it; returns whether there
-    /// may be more.
+    /// Receives frames from ports and from other threads, with busy polling if that is worthwhile. Returns whether there may be
+    /// more.
     fn poll(&mut self) -> bool {
         let mut bursts = 0;
         loop {
@@ -272,13 +271,13 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Stops all threads and waits for their ends.
+    /// Stops all threads and waits until they have ended.
     ///
     /// # Errors
     /// The first failure of a thread.
     ///
     /// # Panics
-    /// If one of them did.
+    /// If one of them has panicked.
     pub fn join(self) -> Result<(), RunError> {
         self.stop.stop();
         let mut result = Ok(());
@@ -292,7 +291,7 @@ impl Crew {
     }
 }
 
-/// Stops all threads when one ends.
+/// Stops all threads on drop, which is when one of them ends.
 struct StopAtEnd(StopHandle);
 
 impl Drop for StopAtEnd {

@@ -1,9 +1,10 @@
 //! The queue of a switch's changes for the thread that writes its journal.
 //!
-//! **Order.** Changes are numbered and queued while the pipeline is locked for them, so the queue is in order, and a
-//! reader of the pipeline sees exactly the changes up to [`Feed::sequence`].
+//! **Order.** Changes are numbered and queued while the pipeline is locked for them, so the queue is in order, and a reader of
+//! the pipeline sees exactly the changes up to [`Feed::sequence`].
 //!
-//! **Bounds.** If the thread falls behind by [`MAX_QUEUED`] changes, further ones are dropped, and it writes the whole file instead.
+//! **Bounds.** If the thread falls behind by [`MAX_QUEUED`] changes, further ones are dropped, and it writes the whole file
+//! instead.
 
 use crate::queues::NamedQueues;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -11,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc::Sender;
 use urtica_pipeline::StateChange;
 
-/// The maximum number of changes that wait to be written.
+/// The maximum number of changes waiting to be written.
 const MAX_QUEUED: usize = 1 << 20;
 
-/// A task for the thread.
+/// A task for the writing thread.
 pub(crate) enum Item {
     /// These changes have been made; the last has this number.
     Changes(u64, Vec<StateChange>),
@@ -26,7 +27,7 @@ pub(crate) enum Item {
     Stop,
 }
 
-/// The communication between the switch and the thread.
+/// The communication between the switch and the writing thread.
 pub(crate) struct Feed {
     items: Sender<Item>,
     /// Whether barriers wait.
@@ -39,12 +40,12 @@ pub(crate) struct Feed {
     is_sync_requested: AtomicBool,
 }
 
-/// The durable changes, for barriers.
+/// The changes that are durable, for barriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Durability {
     /// The number of the last change.
     pub sequence: u64,
-    /// The number of the last change that outlives the machine; all, if barriers do not wait.
+    /// The number of the last change that outlives the machine; the last of all if barriers do not wait.
     pub durable: u64,
     /// Whether changes cannot be written at present.
     pub has_failed: bool,
@@ -64,25 +65,25 @@ impl Feed {
         }
     }
 
-    /// Queues changes that were just made; the pipeline is locked for them.
+    /// Queues changes that were just made, while the pipeline is locked for them.
     pub fn put(&self, changes: Vec<StateChange>) {
         self.queue(changes.len(), |sequence| Item::Changes(sequence, changes));
     }
 
-    /// Queues a change of the queues of a port's name; the pipeline is locked for it.
+    /// Queues a change of the queues of a port's name, while the pipeline is locked for it.
     pub fn put_queues(&self, name: String, queues: NamedQueues) {
         self.queue(1, |sequence| Item::Queues(sequence, name, queues));
     }
 
     fn queue(&self, count: usize, item: impl FnOnce(u64) -> Item) {
         let sequence = self.sequence.fetch_add(1, AcqRel) + 1;
-        // No change may follow a dropped one until the thread knows.
+        // No change may follow a dropped one until the thread knows that it was dropped.
         if self.is_lost.load(Acquire) || self.queued.load(Acquire) > MAX_QUEUED {
             self.is_lost.store(true, Release);
             return;
         }
         self.queued.fetch_add(count, AcqRel);
-        // Fails only if the thread has ended.
+        // This fails only if the thread has ended.
         let _ = self.items.send(item(sequence));
     }
 

@@ -1,17 +1,17 @@
 //! The journal next to a state file: the changes since the file was written.
 //!
-//! **Format.** A line with the format's version, the [`RunId`] of the file that it continues, then frames. A frame is a
-//! number of bytes in 4 bytes, the number of the last change in it (all ones for port numbers, which are not numbered) and the
-//! switch's time in nanoseconds in 8 bytes each, records as in the state file, and 16 bytes of the SHA-256 digest of the
-//! run's id and all bytes before. Records of a journal may also remove objects that others have added:
+//! **Format.** A line with the format's version, the [`RunId`] of the file that it continues, and then frames. A frame
+//! consists of a number of bytes in 4 bytes, the number of its last change (all ones for port numbers, which are not numbered)
+//! and the switch's time in nanoseconds in 8 bytes each, records as in the state file, and 16 bytes of the SHA-256 digest of
+//! the run's id and all previous bytes. Records in a journal may also remove objects that others have added:
 //!
 //! | kind | meaning |
 //! | --- | --- |
-//! | `f` | the entry with this key is gone: its version, `dl_vlan_pcp` as in `E`, and a flow mod of OpenFlow 1.3 with table, priority and match |
-//! | `g`, `m` | the group or meter with this number, in 4 bytes, is gone |
-//! | `q` | the port with this name has the queues that the switch is started with |
+//! | `f` | the entry with this key was removed: its version, `dl_vlan_pcp` as in `E`, and a flow mod of OpenFlow 1.3 with table, priority and match |
+//! | `g`, `m` | the group or meter with this number, in 4 bytes, was removed |
+//! | `q` | the port with this name has the queues with which the switch is started |
 //!
-//! **Safety.** Frames are only appended. One that is incomplete, or has another digest, ends the journal: it was being
+//! **Safety.** Frames are only appended. A frame that is incomplete, or has a wrong digest, ends the journal: it was being
 //! written when the machine or the switch stopped, and so were all bytes after it.
 
 use super::key::{ID_BYTES, RunId, flow_key};
@@ -29,11 +29,11 @@ pub(super) const MAGIC: &[u8] = b"urtica switch journal 1\n";
 /// Length of the header before the frames.
 pub(super) const HEADER_BYTES: usize = MAGIC.len() + ID_BYTES;
 
-/// In place of the number of the last change, in frames that count whichever changes the state file has.
+/// Replaces the number of the last change, in frames that apply whichever changes the state file contains.
 pub(super) const NO_CHANGE: u64 = u64::MAX;
 
 const DIGEST_BYTES: usize = 16;
-/// Length of a frame's number of bytes, number of the last change, and time.
+/// Length of a frame's header: the number of bytes, the number of the last change, and the time.
 const FRAME_HEADER_BYTES: usize = 4 + 8 + 8;
 
 /// A frame of a journal.
@@ -41,9 +41,9 @@ const FRAME_HEADER_BYTES: usize = 4 + 8 + 8;
 pub(super) struct Frame {
     /// The number of the last change in it.
     pub sequence: u64,
-    /// When it was written.
+    /// The time when it was written.
     pub at: Duration,
-    /// Location of its records in the journal.
+    /// The location of its records in the journal.
     pub records: Range<usize>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn header(id: RunId) -> Vec<u8> {
     [MAGIC, &id.0].concat()
 }
 
-/// Returns the run that a journal continues; `None` if it is no journal of this version.
+/// Returns the run that a journal continues; `None` if it is not a journal of this version.
 pub(super) fn run_of(journal: &[u8]) -> Option<RunId> {
     let rest = journal.strip_prefix(MAGIC)?;
     Some(RunId(*rest.first_chunk()?))
@@ -128,7 +128,7 @@ pub(super) fn put_change(change: &StateChange, now: Duration, out: &mut Vec<u8>)
     }
 }
 
-/// Appends the record of changed queues of a port's name; `None` if that is too long.
+/// Appends the record of changed queues of a port's name; `None` if the name is too long.
 pub(super) fn put_queues(name: &str, queues: &NamedQueues, out: &mut Vec<u8>) -> Option<()> {
     if queues.has_changed() {
         return queues_record(out, name, queues);

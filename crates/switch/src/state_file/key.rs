@@ -1,14 +1,14 @@
-//! Identifiers of a switch's run, and of an entry, in a state file and its journal.
+//! The identity of a switch's run, and of an entry, in a state file and its journal.
 
 use std::hash::{BuildHasher, RandomState};
 use urtica_wire::{FlowMod, Match, Message, Version};
 
 pub(super) const ID_BYTES: usize = 16;
 
-/// A `dl_vlan_pcp` that an entry of 1.0 does not have.
+/// The value for entries of 1.0 without a `dl_vlan_pcp`.
 pub(super) const NO_PCP: u8 = u8::MAX;
 
-/// Identifies a switch's run, so that a journal of another one is recognized.
+/// Identifies a switch's run, so that a journal of another run is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunId(pub [u8; ID_BYTES]);
 
@@ -21,7 +21,7 @@ impl RunId {
     }
 }
 
-/// Returns a key that no two entries share.
+/// Returns a key that is unique for each entry.
 pub(super) fn flow_key(
     version: Version,
     pcp_of_untagged: Option<u8>,

@@ -1,9 +1,9 @@
-//! The contents of records of a port's queues that were changed at run time.
+//! The contents of records for a port's queues that were changed at run time.
 //!
-//! **Format.** The length of the port's name in 2 bytes and the name, then the queues that the switch was started with, and
-//! the present ones. Either are the rate of all in 8 bytes (0: none) and the number of queues in 4 bytes. Each queue has its
-//! number in 4 bytes, its minimum and maximum rates in 8 bytes each (0: none), its priority in 1 byte, and its limits of
-//! frames and bytes in 4 bytes each.
+//! **Format.** The length of the port's name in 2 bytes and the name, then the queues with which the switch was started, and
+//! then the current ones. Both start with the rate of all queues in 8 bytes (0: none) and the number of queues in 4 bytes.
+//! Each queue has its number in 4 bytes, its minimum and maximum rates in 8 bytes each (0: none), its priority in 1 byte, and
+//! its limits on frames and bytes in 4 bytes each.
 
 use crate::queues::NamedQueues;
 use crate::{MAX_QUEUES, PortQueues, Queue};
@@ -71,7 +71,7 @@ fn read_rate(rest: &mut &[u8]) -> Option<Option<u64>> {
     Some((rate_bps != 0).then_some(rate_bps))
 }
 
-/// Takes bytes off the front.
+/// Removes bytes from the front.
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (bytes, after) = rest.split_first_chunk()?;
     *rest = after;

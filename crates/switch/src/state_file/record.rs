@@ -1,4 +1,4 @@
-//! Reading of state file records.
+//! Reading the records of state files.
 
 use super::key::{NO_PCP, RunId, flow_key};
 use super::queues::read_queues;
@@ -12,11 +12,11 @@ use urtica_wire::{
 /// Length of a record's kind and length.
 const HEADER_BYTES: usize = 5;
 
-/// The run that has written a file, and when.
+/// The run that wrote a file, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunRecord {
     pub id: RunId,
-    /// The previous run, whose journal is contained in the file.
+    /// The previous run, whose journal the file already contains.
     pub previous: Option<RunId>,
     /// The number of the last change that the file contains.
     pub sequence: u64,
@@ -27,17 +27,17 @@ pub(crate) struct RunRecord {
 /// The contents of a record.
 pub(super) enum Record<'a> {
     Run(RunRecord),
-    /// The key of an entry that is gone.
+    /// The key of an entry that was removed.
     FlowGone(&'a [u8]),
     GroupGone(u32),
     MeterGone(u32),
-    /// The queues of the port with this name are those that the switch is started with.
+    /// The name of a port that has the queues with which the switch is started.
     QueuesGone(&'a str),
     Port(PortNo, &'a str),
     Queues(&'a str, NamedQueues),
     Flow {
         kind: FlowKind,
-        /// The time since its last packet.
+        /// The time since the last packet.
         idle: Duration,
         stats: FlowStats<'a>,
     },
@@ -45,7 +45,7 @@ pub(super) enum Record<'a> {
     Meter(MeterConfig<'a>, MeterStats<'a>),
 }
 
-/// The version that added an entry, with values that statistics of 1.3 do not report.
+/// The version that added an entry, with values that 1.3's statistics do not report.
 pub(super) enum FlowKind {
     Of13,
     Of10 { pcp_of_untagged: Option<u8> },
@@ -107,7 +107,7 @@ impl Record<'_> {
     }
 }
 
-/// Takes a record off the front; returns `None` if it is malformed.
+/// Removes a record from the front; returns `None` if it is malformed.
 pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Record<'a>> {
     let (header, after) = rest.split_at_checked(HEADER_BYTES)?;
     let length = u32::from_be_bytes(header[1..].try_into().ok()?);

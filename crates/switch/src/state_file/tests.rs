@@ -14,7 +14,7 @@ use urtica_wire::{
 
 const NOW: Duration = Duration::from_secs(500);
 
-/// Creates a switch with two entries, two groups, the first of which passes packets to the second, and a meter.
+/// Creates a switch with two entries, two groups, the first of which sends packets to the second, and a meter.
 fn filled() -> Switch {
     let switch = Switch::new(SwitchConfig::default());
     let at = NOW - Duration::from_secs(20);
@@ -60,14 +60,14 @@ fn write(state: &StateFile, shared: &Shared) -> Result<(), StateError> {
     state.write(view, shared, &numbers(), NOW, &mut || Ok(()))
 }
 
-/// Creates a folder, and the name of a file in it.
+/// Creates a folder, and returns the path of a file in it.
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state");
     (folder, file)
 }
 
-/// Creates a file written by the filled switch.
+/// Creates a file with the state of the filled switch.
 fn written() -> (TempDir, PathBuf) {
     let (folder, file) = folder();
     let state = StateFile::open(&file).unwrap();
@@ -99,7 +99,7 @@ fn written_state_is_restored() {
     let age = state.clock_start().elapsed();
     assert!(age >= Duration::from_secs(20), "{age:?}");
     let mut switch = Switch::new(SwitchConfig::default());
-    // Another clock, which shows 25 s.
+    // This is another clock, which shows 25 s.
     let now = Duration::from_secs(25);
     let restored = switch.restore(&state, now);
     let expected = Restored {
@@ -111,7 +111,7 @@ fn written_state_is_restored() {
     };
     assert_eq!(restored, expected);
     assert_eq!(told(&switch, now), told(&filled(), NOW));
-    // The last packet arrived 3 s ago: 7 s of 10 are left.
+    // The last packet arrived 3 s ago, so 7 s of 10 are left.
     switch.handle_timeout(now + Duration::from_millis(6900));
     assert_eq!(switch.entry_count(), 2);
     switch.handle_timeout(now + Duration::from_secs(7));
@@ -248,7 +248,7 @@ fn entries_of_1_0_are_restored_as_such() {
     );
 }
 
-/// Returns the message with which a file of these bytes is refused.
+/// Returns the error message for a file with these bytes.
 fn refusal(bytes: &[u8]) -> String {
     let (_folder, file) = folder();
     std::fs::write(&file, bytes).unwrap();
@@ -296,7 +296,7 @@ fn files_of_others_and_of_later_versions_are_refused() {
     assert!(sentence.contains("cannot be read"), "{sentence}");
 }
 
-/// Creates a file of these records, with a valid digest.
+/// Creates a file with these records, and a valid digest.
 fn with_digest(records: &[u8]) -> Vec<u8> {
     let mut bytes = [MAGIC, records].concat();
     let digest = Sha256::digest(&bytes);
@@ -305,8 +305,7 @@ fn with_digest(records: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    /// Records are checked although their digest is valid: a user who can write the file must not be able to do more
-    /// than set entries.
+    /// Records are checked even if their digest is valid: a user who can write the file must only be able to set entries.
     #[test]
     fn no_records_cause_a_panic(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..40)) {
         let (_folder, file) = written();
@@ -353,7 +352,7 @@ fn empty() -> Shared {
     Shared::new(small(), None)
 }
 
-/// Makes one of some changes to a pipeline; it may be refused, or have no effect.
+/// Makes one of several changes to a pipeline, which may be refused or have no effect.
 fn change(pipeline: &mut Pipeline, choice: u8) {
     use FlowModCommand::{Add, Delete, DeleteStrict, Modify};
     let (kind, one, other) = (choice % 9, choice / 9 % 3, choice / 27 % 2);
@@ -394,7 +393,7 @@ fn change(pipeline: &mut Pipeline, choice: u8) {
     let _ = pipeline.flow_mod(&flow_mod, NOW, removed);
 }
 
-/// Creates a file with a switch's entries, as written by a run after a number of changes.
+/// Creates a file with a switch's entries, as written by a run after this number of changes.
 fn file_of(shared: &Shared, id: RunId, previous: Option<RunId>, sequence: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let view = StateView {
@@ -425,7 +424,7 @@ fn put_back(file: &[u8], journal: &[u8]) -> Result<Pipeline, StateError> {
     Ok(pipeline)
 }
 
-/// Also if no entry has changed since the whole file was written.
+/// This holds even if no entry has changed since the whole file was written.
 #[test]
 fn port_numbers_in_a_journal_count() {
     let id = run_of(1);
@@ -441,7 +440,7 @@ fn port_numbers_in_a_journal_count() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// The restored state is that after some change, and not before the last complete one in the journal: a barrier is
+    /// The restored state is that after some change, and not before the last complete one in the journal, since a barrier is
     /// answered when its changes are durable.
     #[test]
     fn a_truncated_journal_is_a_prefix_of_the_changes(choices in prop::collection::vec(any::<u8>(), 1..14)) {
@@ -488,7 +487,7 @@ proptest! {
     }
 }
 
-/// Changes that the file has are skipped in the journal.
+/// Changes that the file contains are skipped in the journal.
 #[test]
 fn a_journal_older_than_its_file_is_applied_from_the_file_on() {
     let id = run_of(1);
@@ -536,7 +535,7 @@ fn a_full_disk_is_an_error_of_the_journal() {
     assert_eq!(journal.bytes(), 0);
 }
 
-/// Creates a switch whose barriers wait for the disk, its controller, and the journal's end of the feed.
+/// Creates a switch whose barriers wait for the disk, with a controller, and the journal's end of the feed.
 fn with_barriers() -> (
     Switch,
     crate::ConnectionId,

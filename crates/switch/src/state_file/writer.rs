@@ -1,4 +1,4 @@
-//! Writing of state files.
+//! Writing state files.
 
 use super::key::NO_PCP;
 use super::queues::put_queues;
@@ -16,15 +16,15 @@ use urtica_wire::{
     MultipartReplyBody, PortNo, Version,
 };
 
-/// Number of entries visited before others may change them.
+/// Number of entries visited before others may change entries.
 const LOOKS: usize = 512;
 
-/// Writes records and, at the end, their digest.
+/// Writes records, and then their digest.
 pub(super) struct Writer<'out> {
     out: &'out mut dyn Write,
     digest: Sha256,
     record: Vec<u8>,
-    /// Number of objects that 1.3 cannot express, or that exceed a message.
+    /// The number of objects that 1.3 cannot express, or that do not fit into a message.
     left_out: usize,
 }
 
@@ -38,7 +38,7 @@ impl<'out> Writer<'out> {
         }
     }
 
-    /// Writes the whole file. `between` is called between steps, as changes may have to be written elsewhere.
+    /// Writes the whole file. `between` is called between steps, since changes may have to be written elsewhere.
     ///
     /// # Errors
     /// The errors of `out` and of `between`.
@@ -183,7 +183,7 @@ pub(super) fn meter_record(
     })
 }
 
-/// Appends the record of the queues of a port's name; `None` if that is too long.
+/// Appends the record of the queues of a port's name; `None` if the name is too long.
 pub(super) fn queues_record(out: &mut Vec<u8>, name: &str, queues: &NamedQueues) -> Option<()> {
     put_record(out, b'Q', |out| put_queues(out, name, queues))
 }

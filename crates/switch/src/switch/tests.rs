@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Command;
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr};
 
-/// Marks the child process of the test below that gives up machine code for good.
+/// Marks the child process of the test below, which gives up machine code permanently.
 const CHILD: &str = "URTICA_TEST_WITHOUT_CODE";
 
 /// The warning that is logged.
@@ -37,14 +37,14 @@ fn passes(switch: &mut Switch, from: &mut MemoryPort, to: &mut MemoryPort) {
     assert_eq!(receive(to, 1), [frame(60, 1)]);
 }
 
-/// Runs in its own process, since the change is permanent.
+/// This needs its own process, since the change is permanent.
 #[test]
 fn refused_machine_code_is_interpreted_and_logged_once() {
     if std::env::var_os(CHILD).is_some() {
         return without_code();
     }
     let zero: libc::c_ulong = 0;
-    // SAFETY: no pointers.
+    // SAFETY: the arguments are no pointers.
     if unsafe { libc::prctl(libc::PR_GET_MDWE, zero, zero, zero, zero) } < 0 {
         let skipped = "skipped: needs Linux 6.3 (PR_SET_MDWE)";
         assert!(std::env::var("CI").as_deref() != Ok("true"), "{skipped}");
@@ -72,7 +72,7 @@ fn without_code() {
     passes(&mut switch, &mut one, &mut two);
     let refuse = libc::c_ulong::from(libc::PR_MDWE_REFUSE_EXEC_GAIN);
     let zero: libc::c_ulong = 0;
-    // SAFETY: no pointers.
+    // SAFETY: the arguments are no pointers.
     let set = unsafe { libc::prctl(libc::PR_SET_MDWE, refuse, zero, zero, zero) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
     add(&switch, "in_port=2,ip,actions=dec_ttl,output:1");

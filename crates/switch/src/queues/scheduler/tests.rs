@@ -1,21 +1,21 @@
-//! Tests of the scheduler on simulated time: frames arrive at given rates, and the port is polled as a switch does.
+//! Tests of the scheduler in simulated time: frames arrive at given rates, and the port is polled as by a switch.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Unit of rates in these tests: 100 kbit/s.
+/// The unit of rates in these tests: 100 kbit/s.
 const UNIT: u64 = 100_000;
 
-/// Interval at which a switch polls a port with waiting frames.
+/// The interval at which a switch polls a port with waiting frames.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The arriving frames of one queue.
+/// A source of frames for one queue.
 #[derive(Clone, Debug)]
 struct Source {
     queue_id: u32,
     rate_bps: u64,
-    /// The lengths of its frames, repeated.
+    /// The lengths of its frames, which repeat.
     lengths: Vec<usize>,
     sent_bits: u64,
     count: usize,
@@ -32,7 +32,7 @@ impl Source {
         }
     }
 
-    /// Returns the frames that arrive until now, since the last call.
+    /// Returns the frames that have arrived since the last call.
     fn frames(&mut self, now: Duration) -> Vec<Vec<u8>> {
         let until = u128::from(self.rate_bps) * now.as_nanos() / 1_000_000_000;
         let mut frames = Vec::new();
@@ -203,7 +203,7 @@ fn frames_without_a_queue_share_as_the_lowest_minimum() {
     let settings = port(100, &[(1, queue(20, 0, 0)), (2, queue(60, 0, 0))]);
     let mut sources = [1, 2, 77].map(|id| Source::new(id, 100 * UNIT, &[1000]));
     let rates = rates(settings, &mut sources);
-    // The remaining 20 are shared 1 to 3 to 1.
+    // The other queues share the remaining 20 in the ratio 1 to 3 to 1.
     for (id, expected) in [(1, 24.0), (2, 72.0), (77, 4.0)] {
         assert_near(rates[&id], expected, 0.02);
     }
@@ -252,7 +252,7 @@ fn a_blocked_port_loses_no_frames() {
     assert!(left.into_iter().eq(0..10));
 }
 
-/// Shares of a port without a rate follow from the frames that it accepts.
+/// For a port without a rate, the frames that it accepts determine the shares.
 #[test]
 fn a_slow_port_is_shared_by_minimum_rates() {
     let mut settings = port(1000, &[(1, queue(100, 0, 0)), (2, queue(300, 0, 0))]);
@@ -283,7 +283,7 @@ fn poll_returns_the_time_of_the_next_frame() {
     for number in 0..8 {
         scheduler.push(1, &frame(1, number, 1000));
     }
-    // The bucket has accumulated 5 ms, each frame uses one, and one may overdraw it.
+    // The bucket has accumulated 5 ms, each frame uses one, and one frame may overdraw it.
     let Polled::Until(time) = scheduler.poll(Duration::ZERO, |_| true) else {
         panic!("2 frames wait");
     };
@@ -440,7 +440,7 @@ proptest! {
                 Event::Configure(settings) => {
                     prop_assert_eq!(settings.check(), Ok(()));
                     dropped += scheduler.configure(settings, now) as u32;
-                    // Frames of queues that are created again do not wait for those in the queue for the rest.
+                    // Frames of queues that are created again do not wait for those in the queue for other frames.
                     last.clear();
                     left += scheduler.len() as u32;
                     prop_assert_eq!(scheduler.drain(|_| true), 0);
@@ -456,8 +456,8 @@ proptest! {
         }
     }
 
-    /// Whatever the priorities and the lengths of frames: under overload each queue gets its minimum, no queue more
-    /// than its maximum, and the port is busy.
+    /// Whatever the priorities and frame lengths: under overload each queue gets its minimum, no queue exceeds its maximum, and
+    /// the port is always busy.
     #[test]
     fn minimum_and_maximum_rates_are_kept(
         queues in proptest::collection::vec((5_u64..30, 0_u64..30, 0_u8..4, 60_usize..1514), 1..6),

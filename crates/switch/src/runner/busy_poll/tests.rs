@@ -69,7 +69,7 @@ fn zero_switches_it_off() {
     assert!(!busy_poll.keeps_polling(true, busy_poll.last_input));
 }
 
-/// A port that counts how often it is polled for frames, and for its link, which happens once a tick.
+/// A port that counts how often it is polled for frames, and for its link, which is once per tick.
 struct Counting {
     port: MemoryPort,
     asked: Arc<AtomicUsize>,
@@ -140,7 +140,7 @@ fn a_switch_without_traffic_sleeps() {
         let runner = runner.with_busy_poll(Duration::from_millis(1));
         let stop = runner.stop_handle();
         let thread = std::thread::spawn(|| runner.run());
-        // Pauses as short as possible, so that polling is worth it; the last is endless.
+        // Pauses are as short as possible, so that polling is worthwhile; the last one is endless.
         for mark in 0..50 {
             a.send(&frame(100, mark));
             a.flush();

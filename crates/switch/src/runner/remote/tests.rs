@@ -1,5 +1,4 @@
-//! Tests of ports and controllers that are added and removed while a switch runs, with and without separate threads for
-//! packets.
+//! Tests of adding and removing ports and controllers while a switch runs, with and without separate threads for packets.
 
 use super::*;
 use crate::port::memory::{self, MemoryPort};
@@ -11,7 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use urtica_wire::{MacAddr, Message, PortReason, split_frame};
 
-/// A running switch with two ports, `one` and `two`, that forwards as a learning switch; stopped when dropped.
+/// A running switch with two ports, `one` and `two`, which forwards as a learning switch, and is stopped on drop.
 struct Running {
     remote: Remote,
     hosts: Vec<MemoryPort>,
@@ -77,8 +76,8 @@ fn link(name: &str) -> (MemoryPort, MemoryPort) {
     memory::pair((name, mac), ("host", mac), 64)
 }
 
-/// Waits until a frame from one host arrives at the other: it is sent repeatedly, as threads learn of new ports one by
-/// one.
+/// Waits until a frame from one host arrives at the other. It is sent repeatedly, since threads learn of new ports one after
+/// the other.
 fn reaches(from: &mut MemoryPort, to: &mut MemoryPort, mark: u8) {
     let sent = frame(60, mark);
     eventually(|| {
@@ -180,7 +179,7 @@ fn controllers_are_added_and_removed() {
     });
     assert_eq!(running.remote.status().unwrap().connections.len(), 1);
     running.remote.remove_controller(&address).unwrap();
-    // Reads the hello, and the end of the connection.
+    // This reads the hello, and the end of the connection.
     assert!(stream.read_to_end(&mut Vec::new()).unwrap() > 0);
     assert!(running.remote.status().unwrap().controllers.is_empty());
 }
@@ -256,7 +255,7 @@ fn requests_to_a_stopped_switch_fail() {
         .unwrap()
         .unwrap();
     assert!(matches!(remote.status(), Err(RemoteError::Ended)));
-    // For the drop.
+    // For `drop`.
     running.thread = Some(std::thread::spawn(|| Ok(())));
 }
 

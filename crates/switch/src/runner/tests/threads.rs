@@ -1,4 +1,4 @@
-//! Switches with several threads.
+//! Tests of switches with several threads.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn a_flood_stays_in_order_while_entries_change() {
     let mut sender = hosts.remove(0);
     let changes = std::thread::spawn(move || {
         for mark in 0..300_u64 {
-            // For other frames, which other entries match.
+            // For other frames, which match other entries.
             let instructions = [Instruction::apply(vec![Action::output(PortNo(3))])];
             controller.say(&Message::FlowMod(FlowMod {
                 priority: 9,
@@ -65,7 +65,7 @@ fn a_flood_stays_in_order_while_entries_change() {
             "{} came",
             received.len()
         );
-        // No more under way than any queue has space for.
+        // There must be no more frames in flight than any queue has space for.
         while sent < FRAMES && sent - received.len() < 512 {
             let mut numbered = frame(100, 0);
             numbered[20..28].copy_from_slice(&(sent as u64).to_be_bytes());

@@ -13,7 +13,7 @@ use urtica_wire::{MacAddr, PortNo};
 
 const NOW: Duration = Duration::from_secs(5);
 
-/// Queues with these numbers, of a port of 10 Mbit/s.
+/// Creates queues with these numbers, for a port of 10 Mbit/s.
 fn queues(ids: &[u32]) -> PortQueues {
     let queue = Queue {
         min_rate_bps: Some(1_000_000),
@@ -32,7 +32,7 @@ fn ports() -> (MemoryPort, MemoryPort) {
     pair(("p0", one), ("p1", other), 8)
 }
 
-/// Creates a switch whose ports, `p0` and `p1`, start with these queues each.
+/// Creates a switch whose ports, `p0` and `p1`, both start with these queues.
 fn switch(configured: &PortQueues) -> Switch {
     let mut switch = Switch::new(SwitchConfig::default());
     let (one, other) = ports();
@@ -62,7 +62,7 @@ fn write(file: &Path, shared: &Shared) -> StateFile {
     state
 }
 
-/// Returns the queues of both ports, and the number of ports whose queues were restored, of a switch that starts with these.
+/// Restarts a switch with these queues. Returns the queues of both ports, and the number of ports whose queues were restored.
 fn restart(file: &Path, configured: &PortQueues) -> ([PortQueues; 2], usize) {
     let mut switch = switch(configured);
     let Restored {
@@ -91,7 +91,7 @@ fn a_restart_keeps_changes_unless_the_configured_queues_have_changed() {
     }
 }
 
-/// Deleting configured queues is a change, too; setting them again is none.
+/// Deleting configured queues is also a change; setting them again is none.
 #[test]
 fn deleted_queues_stay_deleted() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ fn queues_of_a_port_that_is_added_later_are_kept() {
     assert_eq!(restart(&again, &PortQueues::default()).1, 1);
 }
 
-/// A killed switch has only the journal: the last change of each port counts.
+/// A killed switch leaves only the journal, in which the last change of each port counts.
 #[test]
 fn changes_are_restored_from_the_journal() {
     let folder = tempfile::tempdir().unwrap();
