@@ -1,4 +1,4 @@
-//! Packets for controllers, from any thread.
+//! Passing packets for controllers from any thread to theirs.
 
 use crate::agent::Agent;
 use crate::mailbox::Mailbox;
@@ -12,10 +12,10 @@ pub(crate) const MAX_WAITING: usize = 4096;
 
 /// A destination of packets for controllers.
 pub(crate) trait Controllers {
-    /// Sends a packet that the pipeline sends up.
+    /// Sends a packet that the pipeline sends to controllers.
     fn packet_in(&mut self, packet: &Packet, cause: PacketInCause, now: Duration);
 
-    /// Sends a packet that no entry matched to the controllers that want it ([`Agent::send_table_miss`]).
+    /// Sends a packet that matched no entry to the controllers that want it ([`Agent::send_table_miss`]).
     fn table_miss(&mut self, packet: &Packet, now: Duration);
 }
 
@@ -29,10 +29,10 @@ impl Controllers for Agent {
     }
 }
 
-/// A packet on its way to the controllers' thread.
+/// A packet for the controllers' thread.
 pub(crate) struct ControllerPacket {
     packet: Packet,
-    /// `None` if no entry matched it.
+    /// The cause; `None` if the packet matched no entry.
     cause: Option<PacketInCause>,
 }
 
@@ -46,7 +46,7 @@ impl ControllerPacket {
     }
 }
 
-/// The way to the controllers' thread from another thread.
+/// A path from another thread to the controllers' thread.
 pub(crate) struct Uplink {
     pub packets: Arc<Mailbox<ControllerPacket>>,
     pub shared: Arc<Shared>,

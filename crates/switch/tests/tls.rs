@@ -1,4 +1,4 @@
-//! A switch with controllers that use TLS: active and passive connections.
+//! Tests of a switch with controllers that use TLS, through active and passive connections.
 
 #[path = "../../socket/tests/pki/mod.rs"]
 mod pki;
@@ -13,10 +13,10 @@ use urtica_socket::{Address, Handshakes, Stream};
 use urtica_switch::{RunError, Runner, StopHandle, Switch, SwitchConfig};
 use urtica_wire::{Message, Version, split_frame};
 
-/// Longer than any step takes, even on a busy machine.
+/// A time longer than any step needs, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A switch at work, which is stopped when dropped.
+/// A running switch, which is stopped on drop.
 struct Running {
     stop: StopHandle,
     thread: Option<JoinHandle<Result<(), RunError>>>,
@@ -50,7 +50,7 @@ impl Drop for Running {
     }
 }
 
-/// Sends a hello and a question, and waits for the answer.
+/// Sends a hello and a request, and waits for the reply.
 fn is_answered(stream: &mut Stream) -> bool {
     let mut said = vec![1, 0, 0, 8, 0, 0, 0, 0];
     Message::BarrierRequest
@@ -79,7 +79,7 @@ fn write_all(stream: &mut Stream, bytes: &[u8]) {
     assert_eq!(stream.write(bytes).unwrap(), bytes.len());
 }
 
-/// Waits for a switch and shakes hands with it.
+/// Waits for a switch, and completes the handshake with it.
 fn accept(listener: &TcpListener, handshakes: &mut Handshakes) -> Result<Stream, String> {
     let (socket, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();

@@ -1,4 +1,4 @@
-//! Flow mods in both versions' meanings, and notifications of removed entries.
+//! Tests of flow mods in both versions, and of notifications of removed entries.
 
 use crate::support::{Bench, body, frame, mac, multipart};
 use std::net::Ipv4Addr;
@@ -28,7 +28,7 @@ fn tell(bench: &mut Bench, controller: ConnectionId, flow_mod: FlowMod) {
     bench.tell_quietly(controller, &Message::FlowMod(flow_mod));
 }
 
-/// Returns the ports by which a frame from port 1 to host 2 leaves.
+/// Returns the ports to which a frame from port 1 to host 2 is sent.
 fn way(bench: &mut Bench) -> Vec<u32> {
     bench.receive(1, &frame(1, 2));
     bench.senders()
@@ -192,7 +192,7 @@ fn a_frame_that_a_popped_tag_has_left_too_short_is_padded() {
     assert!(sent[0].ends_with(&[0xaa, 0, 0, 0, 0]));
 }
 
-/// A UDP packet from port 1 that has all header fields of 1.0, and the match of 1.0 on all of them.
+/// A UDP packet from port 1 that has all header fields of 1.0, and a match of 1.0 on all of them.
 fn exact_of10(pcp: u8) -> (Vec<u8>, Match<'static>) {
     let mut packet = frame(1, 2);
     packet[12..].fill(0);

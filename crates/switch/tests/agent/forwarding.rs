@@ -1,4 +1,4 @@
-//! Comparison of the ways to forward packets: equal results, in equal order, with equal counters.
+//! Comparison of the ways to process packets: they have equal results, in the same order, with equal counters.
 
 use crate::support::{Bench, body, config, frame, hw_addr, multipart};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use urtica_wire::{
     Version,
 };
 
-/// The plain one is the reference model.
+/// The plain form is the reference model.
 fn ways() -> [Forwarding; 3] {
     [
         Forwarding::Plain,
@@ -31,7 +31,7 @@ fn bench(forwarding: Forwarding, version: Version) -> (Bench, ConnectionId) {
     (bench, controller)
 }
 
-/// Packets for host `dst` are treated so.
+/// Adds an entry with these actions for host `dst`.
 fn add(bench: &mut Bench, controller: ConnectionId, dst: u8, actions: &[Action]) {
     let instructions = [Instruction::ApplyActions(List::from(actions))];
     let entry = FlowMod {
@@ -43,7 +43,7 @@ fn add(bench: &mut Bench, controller: ConnectionId, dst: u8, actions: &[Action])
     bench.tell_quietly(controller, &Message::FlowMod(entry));
 }
 
-/// Host 2 is behind port 2, 3 behind 3, 4 behind 4, and so on.
+/// Adds entries: host 2 is behind port 2, 3 behind 3, 4 behind 4, and so on.
 fn add_all(bench: &mut Bench, controller: ConnectionId) {
     for dst in 1..=4 {
         add(
@@ -118,7 +118,7 @@ fn outcome(bench: &mut Bench, controller: ConnectionId) -> Outcome {
     }
 }
 
-/// A frame for host `dst`, which may be tagged, a packet of IPv4, long, or short.
+/// A frame for host `dst`, which may be tagged, an IPv4 packet, long, or short.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let lengths = prop_oneof![8 => 60..200_usize, 1 => 1900..2000_usize, 1 => 0..60_usize];
     (
@@ -157,7 +157,7 @@ proptest! {
         let outcomes = ways().map(|way| {
             let (mut bench, controller) = bench(way, Version::Of13);
             add_all(&mut bench, controller);
-            // Some controller of 1.0 receives misses.
+            // Another controller, of 1.0, receives misses.
             let other = bench.connect(version);
             let mut outcomes = Vec::new();
             for (number, burst) in bursts.iter().enumerate() {
@@ -182,7 +182,7 @@ proptest! {
     }
 }
 
-/// Most ports have no bits set.
+/// A port configuration, usually without any bits set.
 fn some_bits(number: u32) -> PortConfig {
     match number {
         0 => PortConfig::PORT_DOWN,
@@ -202,7 +202,7 @@ fn set_fragments(bench: &mut Bench, controller: ConnectionId, is_dropped: bool) 
     bench.tell_quietly(controller, &Message::SetConfig(config));
 }
 
-/// A frame of `length` bytes for host `dst`, with a byte to know it by.
+/// A frame of `length` bytes for host `dst`, with a byte that identifies it.
 fn marked(dst: u8, length: usize, mark: u8) -> Vec<u8> {
     let mut bytes = frame(1, dst);
     bytes.resize(length, 0);
@@ -215,7 +215,7 @@ fn frames_of_one_port_stay_in_order_across_forms() {
     for way in ways() {
         let (mut bench, controller) = bench(way, Version::Of13);
         add_all(&mut bench, controller);
-        // By turns: compiled, too long for a burst, and left to the plain form.
+        // Alternately compiled, too long for a burst, and left to the plain form.
         let frames: Vec<_> = (0..90)
             .map(|mark| match mark % 3 {
                 0 => marked(2, 100, mark),

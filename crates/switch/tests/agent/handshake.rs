@@ -1,4 +1,4 @@
-//! Hello, echo, and connections that are not OpenFlow.
+//! Tests of hello, echo, and connections that are not OpenFlow.
 
 use crate::support::{Bench, HELLO, config, encode};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ fn hello(version: u8, bitmap: Option<u8>) -> Vec<u8> {
     }
 }
 
-/// The version that a barrier is answered in after this hello.
+/// Returns the version of the reply to a barrier after this hello.
 fn negotiated(mut bench: Bench, hello: &[u8]) -> Result<u8, String> {
     let controller = bench.connect_silently();
     bench.take(controller);

@@ -1,4 +1,4 @@
-//! Changes to more entries than packets should wait for.
+//! Tests of changes to more entries than packets should wait for.
 
 use crate::support::{Bench, config, encode};
 use urtica_pipeline::PipelineConfig;
@@ -9,10 +9,10 @@ use urtica_wire::{
     Version,
 };
 
-/// Enough for several parts.
+/// Number of entries, which need several parts.
 const ENTRIES: u64 = 3000;
 
-/// A switch with as many entries that hosts' frames match, and a controller of it.
+/// A switch with [`ENTRIES`] entries that match frames of hosts, and a controller.
 fn with_entries(version: Version) -> (Bench, ConnectionId) {
     let mut bench = Bench::new(SwitchConfig {
         pipeline: PipelineConfig {
@@ -49,7 +49,7 @@ fn delete_all() -> Message<'static> {
     })
 }
 
-/// Returns the types of all messages for a controller until no more follow; 0 between turns.
+/// Returns the types of all messages for a controller until no more follow, with 0 between turns.
 fn parts(bench: &mut Bench, controller: ConnectionId) -> Vec<u8> {
     let mut types = Vec::new();
     loop {
@@ -88,7 +88,7 @@ fn a_barrier_behind_a_long_change_is_answered_at_its_end() {
     }
 }
 
-/// So that packets wait for no more than that.
+/// This limits how long packets wait.
 #[test]
 fn a_turn_changes_no_more_than_some_entries() {
     let (mut bench, controller) = with_entries(Version::Of13);
@@ -173,7 +173,7 @@ fn entries_using_a_group_are_deleted_in_parts() {
     assert_eq!(removed, ENTRIES as usize);
 }
 
-/// The packet that a modify names passes through the tables as the modify leaves them.
+/// The buffered packet of a modify is sent through the tables after all of its changes.
 #[test]
 fn a_buffered_packet_waits_for_the_end() {
     let (mut bench, controller) = with_entries(Version::Of13);

@@ -1,4 +1,4 @@
-//! Replies that are too long to be in memory at once, or take longer than a packet should wait.
+//! Tests of replies that are too long to be in memory at once, or need longer to write than a packet should wait.
 
 use crate::support::{Bench, Sent, body, config, encode, multipart};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use urtica_wire::{
 /// Maximum size of unread output while a reply is incomplete.
 const WAITING_BYTES: usize = 128 << 10;
 
-/// Enough entries for several messages in both versions.
+/// Number of entries, which need several messages in both versions.
 const ENTRIES: u64 = 3000;
 
 fn all_entries() -> FlowStatsRequest<'static> {
@@ -60,7 +60,7 @@ fn with_entries(version: Version) -> (Bench, ConnectionId) {
     (bench, controller)
 }
 
-/// Reads until no more follows; checks that the unread output stays small.
+/// Reads until no more follows, and asserts that the unread output stays small.
 fn read_all(bench: &mut Bench, controller: ConnectionId) -> Vec<Sent> {
     let mut sent = bench.take(controller);
     while bench.switch.poll_output(bench.now) {
@@ -70,7 +70,7 @@ fn read_all(bench: &mut Bench, controller: ConnectionId) -> Vec<Sent> {
     sent
 }
 
-/// Checks that all messages but the last announce more.
+/// Asserts that all messages except the last announce more.
 fn expect_parts(sent: &[Sent]) {
     let last = sent.len() - 1;
     for (number, part) in sent.iter().enumerate() {
@@ -145,7 +145,7 @@ fn a_reply_continues_at_time_outs() {
     assert_eq!(cookies(&sent).len(), ENTRIES as usize);
 }
 
-/// Entries are sent as they were when the request arrived: including deleted and replaced ones, without added ones.
+/// Entries are sent as they were when the request arrived, including deleted and replaced ones, but not added ones.
 #[test]
 fn a_reply_shows_the_tables_as_they_were_at_the_request() {
     let (mut bench, controller) = with_entries(Version::Of13);
@@ -177,7 +177,7 @@ fn a_reply_shows_the_tables_as_they_were_at_the_request() {
     assert_eq!(cookies(&sent), expected);
 }
 
-/// More entries than any reply has in one turn.
+/// Number of entries, more than any reply contains in one turn.
 const MANY: u64 = 20_000;
 
 fn with_many_entries(version: Version) -> (Bench, ConnectionId) {
@@ -199,7 +199,7 @@ fn delete_all() -> Message<'static> {
     })
 }
 
-/// Sends a request, a deletion and a barrier in one segment; the barrier's reply is the last.
+/// A request, a deletion and a barrier are sent in one segment; the reply to the barrier is the last.
 #[test]
 fn a_deletion_right_behind_a_request_does_not_change_its_reply() {
     for version in Version::ALL {
@@ -246,7 +246,7 @@ fn a_request_waits_for_the_end_of_a_change() {
     assert!(cookies(&sent).is_empty());
 }
 
-/// A controller that sends changes without end does not keep another from reading.
+/// A controller that sends changes without end does not prevent another from reading.
 #[test]
 fn changes_wait_for_a_request_that_waits_for_a_change() {
     let (mut bench, controller) = with_entries(Version::Of13);
@@ -278,7 +278,7 @@ fn changes_wait_for_a_request_that_waits_for_a_change() {
     assert!(rest > 10 * turns, "{turns} turns of {rest}");
 }
 
-/// Groups and meters are sent as they were at the request, too.
+/// Groups and meters are also sent as they were at the request.
 #[test]
 fn deleted_groups_and_meters_are_in_the_reply() {
     const COUNT: u32 = 3000;
@@ -468,7 +468,7 @@ fn row_count(sent: &[Sent]) -> usize {
     rows.sum()
 }
 
-/// A switch with as many groups and meters, and a controller of it.
+/// A switch with `count` groups and meters, and a controller.
 fn with_groups_and_meters(count: u32) -> (Bench, ConnectionId) {
     let (mut bench, controller) = with_entries(Version::Of13);
     for id in 1..=count {
@@ -518,7 +518,7 @@ fn groups_and_meters_are_sent_as_the_controller_reads() {
     }
 }
 
-/// A slow reader is not dead, although its output grows again each time it has read.
+/// A slow reader is not considered dead, although its output grows again whenever it has read.
 #[test]
 fn a_controller_that_only_reads_is_alive() {
     let (mut bench, controller) = with_entries(Version::Of13);

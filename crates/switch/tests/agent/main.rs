@@ -1,4 +1,5 @@
-//! The switch held to the specification, message by message: no socket, and a clock that tests move.
+//! Tests that compare the switch with the specification, message by message, without sockets, and with a clock that tests
+//! advance.
 
 mod flows;
 mod forwarding;

@@ -1,4 +1,4 @@
-//! Multipart requests, in both versions, and each error.
+//! Tests of multipart requests in both versions, and of each of their errors.
 
 use crate::support::{Bench, body, encode, multipart};
 use urtica_switch::ConnectionId;

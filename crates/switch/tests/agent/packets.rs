@@ -1,4 +1,4 @@
-//! Packet-ins, their buffers and limits, and packet-outs.
+//! Tests of packet-ins, their buffers and limits, and of packet-outs.
 
 use crate::support::{Bench, config, frame};
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn apply(action: Action<'static>) -> List<'static, Instruction<'static>> {
     List::from(vec![Instruction::apply(vec![action])])
 }
 
-/// Connects a 1.3 controller whose table-miss entry sends `max_len` bytes of every packet up.
+/// Connects a 1.3 controller whose table-miss entry sends it `max_len` bytes of every packet.
 fn with_table_miss(max_len: u16) -> (Bench, ConnectionId) {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     add_table_miss(&mut bench, controller, max_len);
@@ -95,7 +95,7 @@ fn without_a_buffer_packets_go_up_whole() {
     assert_eq!(take_packet_in(&mut bench, controller), expected);
 }
 
-/// Fields that are not in the packet's bytes are in the match (1.3.5 section 7.4.1); 1.0 has only the port.
+/// Fields that are not in the packet's bytes are in the match (1.3.5 section 7.4.1); in 1.0, this is only the port.
 #[test]
 fn a_packet_goes_up_with_the_fields_of_the_pipeline() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
@@ -180,7 +180,7 @@ fn a_flow_mod_sends_its_buffer_through_the_tables() {
     });
     bench.tell_quietly(controller, &flow_mod);
     assert_eq!(bench.sent_by(3), [frame(1, 2)]);
-    // The entry is changed nevertheless.
+    // The entry was changed nevertheless.
     assert_eq!(
         bench.refused(controller, &flow_mod),
         ErrorCode::BadRequestBufferEmpty
@@ -224,8 +224,8 @@ fn controllers_of_1_0_receive_packets_of_entries_too() {
     assert_eq!(packet_in.data.len(), 30);
 }
 
-/// "Packets on that port that generate a table miss should never trigger a packet-in message" (1.3.5 section 7.2.1; 1.0 section
-/// 5.2.1 agrees): packets that an entry sends up are no misses.
+/// "Packets on that port that generate a table miss should never trigger a packet-in message" (1.3.5 section 7.2.1; 1.0
+/// section 5.2.1 agrees). Packets that an ordinary entry sends to the controller are no misses.
 #[test]
 fn ports_can_be_configured_to_send_no_misses() {
     for version in Version::ALL {
@@ -248,7 +248,7 @@ fn ports_can_be_configured_to_send_no_misses() {
     }
 }
 
-/// Sets OFPPC_NO_PACKET_IN of port 2.
+/// Sets OFPPC_NO_PACKET_IN for port 2.
 fn silence(bench: &mut Bench, controller: ConnectionId) {
     let port_mod = PortMod {
         port_no: PortNo(2),
@@ -396,7 +396,7 @@ fn ports_of_fragments_are_0_for_entries_of_1_0() {
         ]);
         bench.receive(1, &packet);
         assert_eq!(bench.senders(), [2], "no fragment in {version}");
-        // The first, one from the middle, and the last.
+        // The first one, one from the middle, and the last one.
         for (place, out) in [[0x20, 0], [0x20, 1], [0, 1]].into_iter().zip(expected) {
             packet[20..22].copy_from_slice(&place);
             bench.receive(1, &packet);

@@ -1,4 +1,4 @@
-//! Ports: their descriptions for controllers, their counters, and switching without a controller.
+//! Tests of ports: descriptions for controllers, counters, and forwarding without a controller.
 
 use crate::support::{Bench, body, config, frame, hw_addr, link_index, multipart, port};
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn configure(bench: &mut Bench, controller: ConnectionId, number: u32, config: P
     bench.take(controller);
 }
 
-/// The link is not polled in this test.
+/// This test does not poll the link.
 #[test]
 fn a_link_lost_by_a_system_report_is_gone_at_once() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
@@ -279,7 +279,7 @@ fn port_descriptions() {
 /// The number of the LOCAL port.
 const LOCAL: u32 = PortNo::LOCAL.0;
 
-/// A switch with ports 1 and 2 and a LOCAL port, and a controller of it.
+/// A switch with ports 1 and 2 and a LOCAL port, and a controller.
 fn with_local(version: Version) -> (Bench, ConnectionId) {
     let mut bench = Bench::with_ports(2);
     bench.add_port(LOCAL);

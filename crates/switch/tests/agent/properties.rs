@@ -1,4 +1,4 @@
-//! Any input, in chunks of any size, causes neither a panic nor unbounded growth.
+//! Tests that no input, in chunks of any size, causes a panic or unbounded growth.
 
 use crate::support::{Bench, HELLO, config, encode, frame};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use urtica_switch::{FailMode, SwitchConfig};
 use urtica_wire::{Header, Message, Version, split_frame};
 
-/// A header of either version with a body of any bytes, or, rarely, any bytes at all.
+/// A header of either version with an arbitrary body, or, rarely, arbitrary bytes.
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let body = prop::collection::vec(any::<u8>(), 0..120);
     let version = prop_oneof![Just(1), Just(4)];
@@ -28,7 +28,7 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The most that stays unread of a few messages: small ones are not answered with a great deal.
+/// The maximum unread output for a few small messages.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 proptest! {

@@ -1,5 +1,5 @@
-//! Queues of ports: packets pass through the queues that actions name, by priorities and rates, while queues and ports
-//! are added and removed.
+//! Tests of ports' queues: packets pass through the queues of their actions, according to priorities and rates, while queues
+//! and ports are added and removed.
 
 use crate::support::{Bench, body, frame, mac, multipart};
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use urtica_wire::{
     PortNo, QUEUE_ALL, QueueConfig, QueueProperty, QueueStats, Version,
 };
 
-/// A thousand bytes a millisecond.
+/// A thousand bytes per millisecond.
 const RATE_BPS: u64 = 8_000_000;
 
-/// Number of frames of a thousand bytes that leave at once after a pause: those of 5 ms, and the one that overdraws.
+/// Number of frames of a thousand bytes that leave immediately after a pause: those of 5 ms, and the one that overdraws.
 const AT_ONCE: usize = 6;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// The queues of the tests' port 2: queue 2 is before queue 1.
+/// The queues of the tests' port 2, in which queue 2 precedes queue 1.
 fn queues() -> PortQueues {
     let with_priority = |priority| Queue {
         priority,
@@ -41,8 +41,8 @@ fn set(bench: &mut Bench, queues: &PortQueues) {
     assert_eq!(changed, Ok(PortNo(2)));
 }
 
-/// Creates a switch whose port 2 has queues, and a controller whose entries send packets for host 1 through queue 1,
-/// and so on.
+/// Creates a switch whose port 2 has queues, and a controller whose entries send packets for host 1 through queue 1, and so
+/// on.
 fn bench(version: Version) -> (Bench, ConnectionId) {
     let (mut bench, controller) = Bench::with_controller(version);
     set(&mut bench, &queues());
@@ -81,7 +81,7 @@ fn add(bench: &mut Bench, controller: ConnectionId, dst: u8, actions: &[Action])
     bench.tell_quietly(controller, &entry(dst, &instructions));
 }
 
-/// A frame of a thousand bytes for a host, with a number to know it by.
+/// A frame of a thousand bytes for a host, with a number that identifies it.
 fn numbered(dst: u8, number: u8) -> Vec<u8> {
     let mut bytes = frame(9, dst);
     bytes.resize(1000, 0);
@@ -89,7 +89,7 @@ fn numbered(dst: u8, number: u8) -> Vec<u8> {
     bytes
 }
 
-/// Receives frames with these numbers for a host by port 1.
+/// Makes port 1 receive frames with these numbers for a host.
 fn receive(bench: &mut Bench, dst: u8, numbers: std::ops::Range<u8>) {
     let frames = numbers.map(|number| numbered(dst, number));
     bench.link(1).to_switch.extend(frames);
@@ -129,7 +129,7 @@ fn packets_go_through_the_queues_that_actions_name() {
     }
 }
 
-/// Neither lost, nor reordered, nor faster than the port.
+/// Packets are not lost, not reordered, and not faster than the port.
 #[test]
 fn packets_without_a_queue_use_an_internal_queue() {
     let (mut bench, controller) = bench(Version::Of13);
@@ -300,7 +300,7 @@ fn controllers_can_read_queue_counters() {
             panic!("expected two queues, not {rows:?}");
         };
         assert_eq!(second, row(2, 2, 0));
-        // Bursts of 32 arrive: all frames beyond the queue's space are lost.
+        // Frames arrive in bursts of 32; all frames beyond the queue's capacity are lost.
         assert_eq!(first, row(1, first.tx_packets, first.tx_errors));
         assert!(first.tx_errors > 0 && first.tx_packets > 0, "{first:?}");
         assert_eq!(ask(&mut bench, PortNo::ALL, 2), [second]);

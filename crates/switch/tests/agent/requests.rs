@@ -1,4 +1,4 @@
-//! The short requests, in both versions, and each error.
+//! Tests of the short requests in both versions, and of each of their errors.
 
 use crate::support::{Bench, hw_addr, port};
 use urtica_wire::{

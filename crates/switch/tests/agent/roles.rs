@@ -1,4 +1,4 @@
-//! Several controllers: roles, elections, and the messages that each receives (1.3.5 sections 6.3.6, 7.3.9, 7.3.10).
+//! Tests of several controllers: roles, elections, and the messages that each receives (1.3.5 sections 6.3.6, 7.3.9, 7.3.10).
 
 use crate::support::{Bench, config, frame};
 use proptest::prelude::*;
@@ -243,8 +243,8 @@ fn packets_are_sent_to_controllers_that_want_them() {
 }
 
 proptest! {
-    /// An election is older if its distance to the newest known one, taken as signed, is negative (1.3.5 section
-    /// 6.3.6).
+    /// An election is older if its distance to the newest known one is negative when interpreted as a signed number (1.3.5
+    /// section 6.3.6).
     #[test]
     fn elections_are_compared_by_signed_distance(newest: u64, distance: i64) {
         let (mut bench, controller) = Bench::with_controller(Version::Of13);
@@ -265,14 +265,14 @@ proptest! {
     }
 }
 
-/// Sends a vendor message of Nicira's.
+/// Sends one of Nicira's vendor messages.
 fn tell_nicira(bench: &mut Bench, controller: ConnectionId, message: &NiciraMessage) {
     let mut frame = Vec::new();
     message.write(Version::Of10, 0x55, &mut frame).unwrap();
     bench.input(controller, &frame).unwrap();
 }
 
-/// Has the switch give a 1.0 controller this role.
+/// Makes the switch assign this role to a 1.0 controller.
 fn give_nicira(bench: &mut Bench, controller: ConnectionId, role: ControllerRole) {
     tell_nicira(bench, controller, &NiciraMessage::RoleRequest(role));
     let reply = bench.take_one(controller);
@@ -284,7 +284,7 @@ fn give_nicira(bench: &mut Bench, controller: ConnectionId, role: ControllerRole
     assert_eq!(given, Some(NiciraMessage::RoleReply(role)));
 }
 
-/// Returns whether a controller receives packets that no entry matches.
+/// Returns whether a controller receives packets that match no entry.
 fn receives_misses(bench: &mut Bench, controller: ConnectionId) -> bool {
     bench.receive(1, &frame(1, 2));
     !bench.take(controller).is_empty()

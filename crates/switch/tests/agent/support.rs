@@ -1,4 +1,4 @@
-//! A switch on links that tests hold the other end of, its controllers, and a clock that tests move.
+//! A switch with links whose other ends belong to tests, its controllers, and a clock that tests advance.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -15,14 +15,14 @@ use urtica_wire::{
 /// A hello with both versions in its bitmap.
 pub const HELLO: [u8; 16] = [4, 0, 0, 16, 0, 0, 0, 7, 0, 1, 0, 8, 0, 0, 0, 0x12];
 
-/// State shared by the test's end of a link and the switch's.
+/// The state that the test's and the switch's ends of a link share.
 #[derive(Default)]
 pub struct Link {
     pub to_switch: VecDeque<Vec<u8>>,
     pub from_switch: Vec<Vec<u8>>,
     pub is_cut: bool,
     pub is_full: bool,
-    /// Frames that were lost since the queue was full.
+    /// Frames that were lost because the queue was full.
     pub dropped: u64,
     pub is_broken: bool,
 }
@@ -90,7 +90,7 @@ impl PortIo for LinkEnd {
     }
 }
 
-/// Returns the system's number of a port's link.
+/// Returns the system's number of a port's network interface.
 pub fn link_index(number: u32) -> u32 {
     number.wrapping_add(70)
 }
@@ -99,7 +99,7 @@ pub fn hw_addr(number: u32) -> MacAddr {
     MacAddr::from_u64(0x0200_0000_ff00 + u64::from(number))
 }
 
-/// A switch of four tables and eight buffers.
+/// The configuration of a switch with four tables and eight buffers.
 pub fn config() -> SwitchConfig {
     SwitchConfig {
         datapath_id: DatapathId(0xd1),
@@ -146,7 +146,7 @@ impl Bench {
         }
     }
 
-    /// A switch with ports 1 to `ports`.
+    /// Creates a switch with ports 1 to `ports`.
     pub fn with_ports(ports: u32) -> Self {
         let mut bench = Self::new(config());
         for number in 1..=ports {
@@ -155,7 +155,7 @@ impl Bench {
         bench
     }
 
-    /// A switch with ports 1 to 3, and a controller of this version.
+    /// Creates a switch with ports 1 to 3, and a controller of this version.
     pub fn with_controller(version: Version) -> (Self, ConnectionId) {
         let mut bench = Self::with_ports(3);
         let controller = bench.connect(version);
@@ -177,7 +177,7 @@ impl Bench {
         self.links[&PortNo(number)].lock().unwrap()
     }
 
-    /// Puts a frame on a link, and has the switch deal with it.
+    /// Puts a frame on a link, and makes the switch process it.
     pub fn receive(&mut self, number: u32, frame: &[u8]) {
         self.link(number).to_switch.push_back(frame.to_vec());
         self.switch.poll_ports(self.now);
@@ -236,14 +236,14 @@ impl Bench {
         sent
     }
 
-    /// The only message sent to a controller since the last call.
+    /// Returns the only message sent to a controller since the last call.
     pub fn take_one(&mut self, controller: ConnectionId) -> Sent {
         let mut sent = self.take(controller);
         assert_eq!(sent.len(), 1, "{sent:?}");
         sent.remove(0)
     }
 
-    /// Sends a message, which the connection survives; returns its bytes.
+    /// Sends a message that does not end the connection; returns its bytes.
     pub fn tell(&mut self, controller: ConnectionId, message: &Message) -> Vec<u8> {
         self.xid += 1;
         let frame = encode(self.versions[&controller], self.xid, message);
@@ -251,7 +251,7 @@ impl Bench {
         frame
     }
 
-    /// Sends a message that is not answered.
+    /// Sends a message, and asserts that it is not answered.
     pub fn tell_quietly(&mut self, controller: ConnectionId, message: &Message) {
         self.tell(controller, message);
         let sent = self.take(controller);
@@ -262,7 +262,7 @@ impl Bench {
         );
     }
 
-    /// Sends a message that is answered by one.
+    /// Sends a message, and returns the only answer.
     pub fn ask(&mut self, controller: ConnectionId, message: &Message) -> Sent {
         self.tell(controller, message);
         let answer = self.take_one(controller);
@@ -270,13 +270,13 @@ impl Bench {
         answer
     }
 
-    /// Sends a message that is refused, and quoted.
+    /// Sends a message, and returns the error that refuses and quotes it.
     pub fn refused(&mut self, controller: ConnectionId, message: &Message) -> ErrorCode {
         let frame = self.tell(controller, message);
         self.refusal(controller, &frame)
     }
 
-    /// The error that was sent about a message.
+    /// Returns the error that was sent about a message.
     pub fn refusal(&mut self, controller: ConnectionId, frame: &[u8]) -> ErrorCode {
         let answer = self.take_one(controller);
         assert_eq!(answer.header.xid, Header::peek(frame).unwrap().xid);
@@ -289,7 +289,7 @@ impl Bench {
         }
     }
 
-    /// Moves the clock; returns the connections that have to end.
+    /// Advances the clock; returns the connections that must end.
     pub fn pass(&mut self, time: Duration) -> Vec<(ConnectionId, String)> {
         self.now += time;
         let ended = self.switch.handle_timeout(self.now).into_iter();
@@ -303,7 +303,7 @@ pub fn encode(version: Version, xid: u32, message: &Message) -> Vec<u8> {
     bytes
 }
 
-/// A multipart request that is whole.
+/// Returns a complete multipart request.
 pub fn multipart(body: MultipartRequestBody<'_>) -> Message<'_> {
     Message::MultipartRequest(MultipartRequest {
         flags: MultipartFlags::empty(),
@@ -311,7 +311,7 @@ pub fn multipart(body: MultipartRequestBody<'_>) -> Message<'_> {
     })
 }
 
-/// The body of a multipart reply.
+/// Returns the body of a multipart reply.
 pub fn body(sent: &Sent) -> MultipartReplyBody<'_> {
     match sent.message() {
         Message::MultipartReply(reply) => reply.body,
@@ -319,7 +319,7 @@ pub fn body(sent: &Sent) -> MultipartReplyBody<'_> {
     }
 }
 
-/// How port `number` of a bench is described.
+/// Returns the description of port `number` of a bench.
 pub fn port(version: Version, number: u32) -> Port {
     let is_13 = version == Version::Of13;
     let speed = if is_13 { 10_000_000 } else { 0 };
@@ -341,7 +341,7 @@ pub fn port(version: Version, number: u32) -> Port {
     }
 }
 
-/// A frame from host `src` to host `dst`; 0xff for all hosts.
+/// Returns a frame from host `src` to host `dst`; 0xff stands for all hosts.
 pub fn frame(src: u8, dst: u8) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&mac(dst).octets());
