@@ -1,10 +1,10 @@
-//! The codecs' shared parts: a bounds-checked reader, lists that are checked once and decoded lazily, and the macro for the
-//! enumerations of the wire.
+//! Parts that all codecs share: a bounds-checked reader, lists that are checked once and decoded lazily, and the macro for
+//! enumerations on the wire.
 //!
-//! **Why lists are lazy.** A flow-stats reply may hold thousands of entries, each with a match and actions. A
-//! [`List`] read from the wire is bytes of which every element has been checked; iterating it decodes
-//! element by element and allocates nothing. The same type carries values when a message is being written, so there
-//! is one type per message, not a view and a builder.
+//! **Why lists are lazy.** A flow-stats reply may hold thousands of entries, each with a match and actions. A [`List`] read
+//! from the wire consists of bytes of which every element has been checked; iterating it decodes element by element and
+//! allocates nothing. A [`List`] can also hold values when a message is written, so there is one type per message instead of
+//! a view and a builder.
 
 use crate::{DecodeError, EncodeError, Structure, Version};
 use std::fmt;
@@ -24,25 +24,25 @@ impl<'a> Reader<'a> {
         Self { bytes, what }
     }
 
-    /// Returns the bytes not yet read.
+    /// Returns the number of unread bytes.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns `true` if everything was read.
+    /// Returns `true` if all bytes have been read.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Returns the rest without reading it.
+    /// Returns the unread bytes, without reading them.
     #[inline]
     pub fn peek(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Checks that all of a structure was read.
+    /// Checks that a structure has been read completely.
     ///
     /// # Errors
     /// [`DecodeError::TrailingBytes`] if bytes are left.
@@ -94,11 +94,11 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(bytes, what))
     }
 
-    /// Returns the next structure, `what`, whose length, header included, is in the two bytes at `at`.
+    /// Returns the next structure, `what`, whose length, including the header, is in the two bytes at `at`.
     ///
     /// # Errors
-    /// [`DecodeError::Length`] if that is less than `minimum` or more than the rest. A length of zero is thus refused, and a
-    /// loop over such structures ends.
+    /// [`DecodeError::Length`] if the length is less than `minimum` or more than the rest. So a length of zero is refused, and
+    /// a loop over such structures ends.
     #[inline]
     pub fn sized(
         &mut self,
@@ -119,8 +119,8 @@ impl<'a> Reader<'a> {
         self.nested(length, what)
     }
 
-    /// Like [`Reader::sized`], for structures with padding after them that their length does not count and that fills
-    /// them up to a multiple of eight.
+    /// Like [`Reader::sized`], for structures that are followed by padding up to a multiple of eight, which their length does
+    /// not include.
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if the padding is missing.
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
     /// Like [`Reader::sized`], for structures whose length must be a multiple of eight.
     ///
     /// # Errors
-    /// [`DecodeError::Length`] for any other length too.
+    /// [`DecodeError::Length`] also for any other length.
     #[inline]
     pub fn sized_by_8(
         &mut self,
@@ -227,7 +227,7 @@ pub trait Put {
     fn put(&mut self, bytes: &[u8]);
     /// Appends `count` zeros.
     fn put_zeros(&mut self, count: usize);
-    /// Appends zeros until the bytes from `start` on are a multiple of eight.
+    /// Appends zeros until the number of bytes from `start` on is a multiple of eight.
     fn pad_to_8(&mut self, start: usize);
     /// Writes the number of bytes from `start` to the end into the two bytes at `at`.
     ///
@@ -292,8 +292,8 @@ impl Put for Vec<u8> {
     }
 }
 
-/// A structure in lists: an action, a bucket, a port, a row of statistics. It is read as an element of a
-/// [`List`], and no type outside of this crate can be one.
+/// A structure in lists, such as an action, a bucket, a port or a row of statistics. It is read as an element of a
+/// [`List`]. Types outside of this crate cannot implement this.
 pub trait Element<'a>: Clone {
     /// Reads one element from the front of `reader`, which is not empty. Must read at least one byte.
     ///
@@ -309,7 +309,7 @@ pub trait Element<'a>: Clone {
     fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError>;
 }
 
-/// A sequence of `T`: checked bytes of the wire that are decoded while iterating, or values, borrowed or owned.
+/// A sequence of `T`: either checked bytes from the wire, which are decoded while iterating, or values, borrowed or owned.
 ///
 /// Cost: checking is one pass over the bytes; iterating decodes again. Neither allocates.
 #[derive(Clone)]
@@ -317,7 +317,7 @@ pub struct List<'a, T: Clone>(Repr<'a, T>);
 
 #[derive(Clone)]
 enum Repr<'a, T: Clone> {
-    /// Every element in `bytes` was decoded once, so decoding again cannot fail.
+    /// Bytes in which every element has been decoded once, so decoding again cannot fail.
     Wire {
         version: Version,
         bytes: &'a [u8],
@@ -400,7 +400,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         }
     }
 
-    /// Returns the elements if they are values, and `None` for a list from the wire.
+    /// Returns the elements if they are values; `None` for a list from the wire.
     #[inline]
     pub(crate) fn values(&self) -> Option<&[T]> {
         match &self.0 {
@@ -410,7 +410,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         }
     }
 
-    /// Returns the number of elements. A list from the wire is counted.
+    /// Returns the number of elements, which is counted for a list from the wire.
     pub fn len(&self) -> usize {
         self.iter().count()
     }
@@ -503,15 +503,15 @@ impl<'a, T: Element<'a>> Iterator for Iter<'a, '_, T> {
     fn next(&mut self) -> Option<T> {
         match &mut self.source {
             Source::Wire { reader, .. } if reader.is_empty() => None,
-            // `List::decode` has decoded this element once, so the error does not occur.
+            // `List::decode` has already decoded this element, so the error does not occur.
             Source::Wire { version, reader } => T::decode(*version, reader).ok(),
             Source::Values(values) => values.next().cloned(),
         }
     }
 }
 
-/// Defines an enumeration of the wire whose unknown values are kept as `Other`, so that a message from a newer or
-/// unusual peer can be decoded, and answered with the right error.
+/// Defines an enumeration on the wire whose unknown values are kept as `Other`, so that a message from a newer or unusual
+/// peer can be decoded, and answered with the right error.
 macro_rules! wire_enum {
     ($(#[$meta:meta])* $name:ident: $repr:ty { $($(#[$vmeta:meta])* $variant:ident = $value:expr,)+ }) => {
         $(#[$meta])*

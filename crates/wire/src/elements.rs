@@ -1,4 +1,4 @@
-//! The elements of lists, and the codec that reads and writes each of them in each version.
+//! The elements of lists, and their codec in each version.
 
 use crate::{
     Action, Bucket, BucketCounter, DecodeError, Element, EncodeError, Field, FlowStats, GroupDesc,
@@ -23,7 +23,7 @@ impl<'a> Element<'a> for Action<'a> {
     }
 }
 
-/// As a TLV of OpenFlow 1.3; 1.0 has no such lists.
+/// A TLV of OpenFlow 1.3; 1.0 has no such lists.
 impl<'a> Element<'a> for Field<'a> {
     fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         of13::oxm::decode(reader)

@@ -4,13 +4,13 @@ use crate::message_type::{self, OFPT_PACKET_IN};
 use crate::{ErrorCode, Version};
 use std::fmt;
 
-/// An error that bytes are not a valid OpenFlow structure.
+/// The error that bytes are not a valid OpenFlow structure.
 ///
-/// Each error knows the code that a switch or controller answers with ([`DecodeError::code`]).
+/// Each error has the code with which a switch or controller answers ([`DecodeError::code`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The structure ends before all its fields were read.
+    /// The structure ends before all its fields have been read.
     #[error("the {what} is cut short: {needed} more bytes were expected and {available} are left")]
     Truncated {
         /// The structure.
@@ -27,10 +27,10 @@ pub enum DecodeError {
         what: Structure,
         /// The value of its length field, in bytes.
         length: usize,
-        /// What the specification allows, in words.
+        /// What the specification allows.
         expected: &'static str,
     },
-    /// The structure ends before its bytes.
+    /// The structure contains bytes after its last field.
     #[error("the {what} is too long: {count} bytes are left after its last field; expected none")]
     TrailingBytes {
         /// The structure.
@@ -58,9 +58,9 @@ pub enum DecodeError {
         what: &'static str,
         /// Its value.
         value: u64,
-        /// What the specification allows, in words.
+        /// What the specification allows.
         expected: &'static str,
-        /// The code that the specification has for this.
+        /// The specification's code for this error.
         code: ErrorCode,
     },
 }
@@ -79,7 +79,7 @@ impl DecodeError {
     }
 }
 
-/// The part of a message that a [`DecodeError`] is about. Printed as a noun: `flow mod`, `match field`.
+/// The part of a message to which a [`DecodeError`] refers. It is printed as a noun: `flow mod`, `match field`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Structure {
@@ -91,7 +91,7 @@ pub enum Structure {
     Body {
         /// The version in the header.
         version: Version,
-        /// The type in the header, one that the version defines.
+        /// The type in the header, which the version defines.
         message_type: u8,
     },
     /// A match.
@@ -145,7 +145,7 @@ impl Structure {
         }
     }
 
-    /// Returns the code for a structure that is too short or too long: some have their own length error.
+    /// Returns the code for a structure that is too short or too long; some structures have their own.
     const fn length_code(self) -> ErrorCode {
         match self {
             Self::Match | Self::MatchField => ErrorCode::BadMatchBadLen,
@@ -196,16 +196,16 @@ impl fmt::Display for Structure {
     }
 }
 
-/// An error that a message cannot be written.
+/// The error that a message cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The message uses something that the version does not have.
+    /// The message has an element that the version cannot express.
     #[error("OpenFlow {version} cannot express {what}")]
     Unsupported {
         /// The requested version.
         version: Version,
-        /// The field, action, or message, by the specification's name.
+        /// The field, action or message, by the specification's name.
         what: &'static str,
     },
     /// The structure would be longer than its 16-bit length field allows.
@@ -228,7 +228,7 @@ pub enum EncodeError {
         /// The width of the field on the wire.
         bits: u32,
     },
-    /// The message changes something in the switch, but the controller's role only lets it read (1.3.5 section 6.3.6).
+    /// The message changes the state of the switch, but the controller's role only permits reading (1.3.5 section 6.3.6).
     #[error(
         "a secondary controller may only look at a switch; expected the role primary or equal before this is sent"
     )]

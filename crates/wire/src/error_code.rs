@@ -3,16 +3,16 @@
 use crate::Version;
 use std::fmt;
 
-/// Defines [`ErrorCode`]. Columns: variant, the specification's name, (type, code) in 1.0 and in 1.3 where they exist.
+/// Defines [`ErrorCode`]. Columns: variant, the specification's name, (type, code) in 1.0 and in 1.3 if they exist.
 macro_rules! error_codes {
     ($($(#[$meta:meta])* $variant:ident = $name:literal, $of10:expr, $of13:expr;)+) => {
-        /// An error's type and code together (1.3.5 section 7.4.4, 1.0 section 5.4.4). Named after
-        /// the type, then the code: OFPET_BAD_REQUEST and OFPBRC_BAD_TYPE make `BadRequestBadType`.
+        /// An error's type and code (1.3.5 section 7.4.4, 1.0 section 5.4.4). The name consists of the type and the code:
+        /// OFPET_BAD_REQUEST and OFPBRC_BAD_TYPE make `BadRequestBadType`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
         pub enum ErrorCode {
             $(#[doc = $name] $(#[$meta])* $variant,)+
-            /// A pair that the version does not define.
+            /// A type and code that the version does not define.
             Other {
                 /// The error's type.
                 error_type: u16,
@@ -25,7 +25,7 @@ macro_rules! error_codes {
             /// Every code that a version defines.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)+];
 
-            /// Returns the specification's name of the code, as in `OFPBRC_BAD_TYPE`, or `unknown`; 1.3's where versions differ.
+            /// Returns the specification's name of the code, as in `OFPBRC_BAD_TYPE`, or `unknown`; 1.3's if versions differ.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -33,7 +33,7 @@ macro_rules! error_codes {
                 }
             }
 
-            /// Returns type and code on the wire, or `None` if the version lacks it.
+            /// Returns the type and code on the wire; `None` if the version lacks the error.
             pub const fn to_wire(self, version: Version) -> Option<(u16, u16)> {
                 match (self, version) {
                     $((Self::$variant, Version::Of10) => $of10, (Self::$variant, Version::Of13) => $of13,)+
@@ -168,7 +168,7 @@ impl ErrorCode {
         known.copied().unwrap_or(Self::Other { error_type, code })
     }
 
-    /// Returns the code's name in `version`: [`ErrorCode::name`], except for six with other names in 1.0.
+    /// Returns the code's name in `version`: [`ErrorCode::name`], except for six codes with other names in 1.0.
     pub const fn name_in(self, version: Version) -> &'static str {
         match (version, self) {
             (Version::Of10, Self::BadRequestBadMultipart) => "OFPBRC_BAD_STAT",

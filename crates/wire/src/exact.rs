@@ -1,9 +1,9 @@
-//! Straight-line writers for the two messages that a controller answers packet-ins with.
+//! Straight-line writers for the two messages with which a controller answers packet-ins.
 //!
-//! A learning controller sends one of these per packet-in, so their cost is most of the controller's. Each appends a
-//! template of the whole message and fills it in; no list is walked and nothing is allocated. Plain IPv4 is written straight,
-//! other frames by `any_frame.rs`. The general encoder ([`Message::encode`]) is the reference: differential tests and the
-//! fuzz target `exact_flow_mod` compare every message written here with it, byte for byte.
+//! A learning controller sends one of these per packet-in, so their cost is most of the controller's. Each writer appends a
+//! template of the whole message and fills it in, without iterating lists and without allocating. Frames with plain IPv4 are
+//! written directly, others by `any_frame.rs`. The general encoder ([`Message::encode`]) is the reference model: differential
+//! tests and the fuzz target `exact_flow_mod` compare every message written here with it, byte for byte.
 
 mod any_frame;
 mod layers;
@@ -19,15 +19,15 @@ use std::net::IpAddr;
 /// A flow mod that adds an entry for packets like this one, with one output action.
 #[derive(Clone, Copy, Debug)]
 pub struct ExactFlowMod<'a> {
-    /// Which packets.
+    /// The packets to match.
     pub match_: ExactMatch<'a>,
     /// The port to send to.
     pub port: PortNo,
-    /// The packet that the switch has buffered, to be forwarded by the new entry.
+    /// The buffered packet that the new entry should forward.
     pub buffer_id: BufferId,
     /// The entry's timeouts and other options.
     pub options: EntryOptions,
-    /// The table to add it to; 0 in 1.0, whose messages have no table id.
+    /// The table of the new entry; 0 in 1.0, whose messages have no table id.
     pub table_id: u8,
 }
 
@@ -44,7 +44,7 @@ impl ExactFlowMod<'_> {
         }
     }
 
-    /// Appends a message that is not written straight: separate from the code for most messages.
+    /// Appends a message without straight-line form. This is separate from the code for most messages.
     #[inline(never)]
     fn write_aside(self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self.write_any_frame(version, xid, out) {
@@ -53,8 +53,8 @@ impl ExactFlowMod<'_> {
         }
     }
 
-    /// Appends the message to `out` if it has a straight-line form, and returns `true` if so: untagged, unfragmented IPv4,
-    /// in 1.3 without fields of upper layers other than TCP's and UDP's ports.
+    /// Appends the message to `out` if it has a straight-line form, and returns `true` if so. It has one for untagged,
+    /// unfragmented IPv4, and in 1.3 only if TCP's and UDP's ports are the only upper-layer fields.
     #[inline(always)]
     pub fn write_straight(self, version: Version, xid: u32, out: &mut Vec<u8>) -> bool {
         match version {
@@ -74,12 +74,12 @@ impl ExactFlowMod<'_> {
         true
     }
 
-    /// Returns `true` if no table is named, ports are not reserved, and flags have the same bits in both versions.
+    /// Returns `true` if the table is 0, no port is reserved, and the flags have the same bits in both versions.
     #[inline]
     fn fits_of10(&self) -> bool {
         const SAME_BITS: FlowModFlags =
             FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
-        // One comparison for both: no port with a number below this is reserved.
+        // One comparison for both ports: no number below this is reserved.
         const ORDINARY: u32 = 0x8000;
         self.table_id == 0
             && (self.port.0 | self.match_.in_port.0) < ORDINARY
@@ -111,7 +111,7 @@ impl ExactFlowMod<'_> {
         Message::FlowMod(flow_mod).encode(version, xid, out)
     }
 
-    /// `ofp_flow_mod` of 1.0 (section 5.3.3) with one output action: 80 bytes.
+    /// Appends `ofp_flow_mod` of 1.0 (section 5.3.3) with one output action: 80 bytes.
     #[inline(always)] // with and without ports
     fn of10(&self, xid: u32, frame: &[u8; 38], ports: Option<[u8; 4]>, out: &mut Vec<u8>) {
         let message = append(out, &OF10_FLOW_MOD);
@@ -125,13 +125,13 @@ impl ExactFlowMod<'_> {
         }
     }
 
-    /// Fills in all fields except those of a tag and above Ethernet.
+    /// Fills in all fields except those of a tag and of upper layers.
     #[inline(always)]
     fn fill_of10(&self, xid: u32, ethernet: &[u8; 14], message: &mut [u8; 80]) {
         let options = &self.options;
         message[4..8].copy_from_slice(&xid.to_be_bytes());
         message[12..14].copy_from_slice(&(self.match_.in_port.0 as u16).to_be_bytes());
-        // dl_src, then dl_dst: two stores of eight bytes; the excess is overwritten next.
+        // dl_src, then dl_dst, in two stores of eight bytes; the next store overwrites the excess.
         message[14..22].copy_from_slice(&ethernet[6..14]);
         message[20..28].copy_from_slice(&ethernet[0..8]);
         message[26..28].copy_from_slice(&[0xff, 0xff]);
@@ -144,8 +144,8 @@ impl ExactFlowMod<'_> {
         message[76..78].copy_from_slice(&(self.port.0 as u16).to_be_bytes());
     }
 
-    /// `ofp_flow_mod` of 1.3 (section 7.3.4.1) with one apply-actions instruction of one output: the common part, then
-    /// 42 bytes with ports or 26 without.
+    /// Appends `ofp_flow_mod` of 1.3 (section 7.3.4.1) with one apply-actions instruction with one output: the common part,
+    /// then 42 bytes with ports or 26 without.
     #[inline(always)]
     fn of13(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
         let frame = packet.frame;
@@ -176,7 +176,7 @@ impl ExactFlowMod<'_> {
         }
     }
 
-    /// Fills in, up to the addresses, all but lengths.
+    /// Fills in all fields up to the addresses, except lengths.
     #[inline(always)]
     fn fill_of13<const N: usize>(&self, xid: u32, ethernet: &[u8; 14], head: &mut [u8; N]) {
         let options = &self.options;
@@ -194,10 +194,10 @@ impl ExactFlowMod<'_> {
     }
 }
 
-/// Appends a template and returns a reference to the copy, to be filled in.
+/// Appends a template, and returns a reference to the copy to be filled in.
 ///
-/// One function for each length, so that the copy becomes a few stores. Inlined into a program's loop over packet-ins,
-/// which is large, it would not: the compiler then calls `memcpy`, which costs 30 instructions more.
+/// There is one function for each length, so that the copy becomes a few stores. If it were inlined into a program's large
+/// loop over packet-ins, the compiler would call `memcpy`, which costs 30 more instructions.
 #[inline(never)]
 fn append<'o, const N: usize>(out: &'o mut Vec<u8>, template: &[u8; N]) -> &'o mut [u8; N] {
     if out.capacity() - out.len() < N {
@@ -208,7 +208,7 @@ fn append<'o, const N: usize>(out: &'o mut Vec<u8>, template: &[u8; N]) -> &'o m
         .expect("N bytes were appended just now")
 }
 
-/// Separate, and called last, so that `append` saves no registers.
+/// Separate, and called last, so that `append` need not save registers.
 #[cold]
 #[inline(never)]
 fn grow_and_append<'o, const N: usize>(
@@ -220,9 +220,9 @@ fn grow_and_append<'o, const N: usize>(
 }
 
 impl<'a> ExactMatch<'a> {
-    /// Returns the packet's fields, in the order of their numbers, in which each comes after its prerequisites.
+    /// Returns the packet's fields in the order of their numbers, in which each follows its prerequisites.
     ///
-    /// Fields that the packet-in does not contain are left out, and so are ECN bits, which change within a flow. An untagged
+    /// Fields that the packet-in does not contain are omitted, and so are the ECN bits, which change within a flow. An untagged
     /// packet has `vlan_vid` 0, which matches packets without a tag.
     pub fn fields(&self) -> Vec<Field<'a>> {
         let headers = Headers::parse(self.frame);
@@ -281,7 +281,7 @@ impl<'a> ExactMatch<'a> {
         fields
     }
 
-    /// Returns the packet's fields that `version` can match: 1.0 knows neither IPv6 nor SCTP.
+    /// Returns the packet's fields that `version` can match: 1.0 supports neither IPv6 nor SCTP.
     pub fn fields_in(&self, version: Version) -> Vec<Field<'a>> {
         let mut fields = self.fields();
         if version == Version::Of10 {
@@ -304,8 +304,8 @@ fn upper_layer_fields(ip_proto: u8) -> Option<(OxmField, OxmField)> {
     }
 }
 
-/// Returns `true` if 1.0 can match the field. It only sees the Ethernet header of IPv6 packets, and eight bits of an ARP
-/// operation; a larger one, which no host should send, is left out.
+/// Returns `true` if 1.0 can match the field. 1.0 only sees the Ethernet header of IPv6 packets, and eight bits of an ARP
+/// operation; larger operations, which no host should send, are omitted.
 fn in_of10(field: &Field, ipv6: bool) -> bool {
     let Field::Basic { field, value, .. } = *field else {
         return false;
@@ -323,8 +323,8 @@ fn in_of10(field: &Field, ipv6: bool) -> bool {
 /// dl_vlan_pcp, which an untagged packet does not have.
 const WILDCARDS_WITH_PORTS: [u8; 4] = [0, 0x10, 0, 0];
 
-/// Every message of [`ExactFlowMod::of10`], with zeros for the values. The wildcards are dl_vlan_pcp, tp_src and
-/// tp_dst: those of a packet without ports.
+/// The template for [`ExactFlowMod::of10`], with zeros for the values. The wildcards are dl_vlan_pcp, tp_src and tp_dst, as
+/// for a packet without ports.
 #[rustfmt::skip]
 const OF10_FLOW_MOD: [u8; 80] = [
     0x01, 14, 0, 80,  0, 0, 0, 0,                                       //   0 header: version, type, length, xid
@@ -336,7 +336,7 @@ const OF10_FLOW_MOD: [u8; 80] = [
     0, 0,  0, 8,  0, 0,  0, 0,                                          //  72 output: port, max_len
 ];
 
-/// The start of every message of [`ExactFlowMod::of13`], with zeros for the values.
+/// The start of the template for [`ExactFlowMod::of13`], with zeros for the values.
 #[rustfmt::skip]
 const OF13_HEAD: [u8; 118] = [
     0x04, 14, 0, 160,  0, 0, 0, 0,                                      //   0 header: version, type, length, xid
@@ -376,24 +376,24 @@ const OF13_TAIL: [u8; 26] = [
 /// An untagged, unfragmented IPv4 packet without options, for the straight-line writers.
 #[derive(Clone, Copy)]
 struct PlainIpv4<'a> {
-    /// Ethernet, IPv4, and the first four bytes of the payload.
+    /// Ethernet, IPv4, and the first four bytes of the IPv4 payload.
     frame: &'a [u8; 38],
     upper: Upper,
 }
 
-/// The match fields of an IPv4 packet beyond its IPv4 header.
+/// The match fields of an IPv4 packet above IPv4.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Upper {
-    /// TCP's or UDP's ports.
+    /// The ports of TCP or UDP.
     Ports,
-    /// ICMP's type and code, for which 1.3 has other fields.
+    /// ICMP's type and code, which are separate fields in 1.3.
     Icmp,
-    /// No header with fields.
+    /// No fields.
     Nothing,
 }
 
 impl Upper {
-    /// Returns `None` for packets with other fields, and if the upper header is truncated.
+    /// Returns the fields; `None` for packets with other fields, or with a truncated upper header.
     #[inline]
     fn of(frame: &[u8]) -> Option<Self> {
         let ip = Ipv4View::new(&frame[14..]).ok()?;
@@ -408,13 +408,13 @@ impl Upper {
 }
 
 impl<'a> PlainIpv4<'a> {
-    /// Only checks the bytes that decide; the views of [`crate::packet`] would also check the rest.
+    /// Checks only the relevant bytes; the views of [`crate::packet`] would also check the rest.
     #[inline(always)] // so that what is found decides by a jump what is written
     fn of(frame: &'a [u8]) -> Option<Self> {
-        // EtherType, then version 4 and a header of five words: one comparison.
+        // EtherType, then version 4 and a header of five words, in one comparison.
         const IPV4_WITHOUT_OPTIONS: [u8; 4] = [0x08, 0x00, 0x45, 0];
         const ALL_BUT_TOS: [u8; 4] = [0xff, 0xff, 0xff, 0];
-        // A mask of the four bytes that start with flags and fragment offset.
+        // The mask of the four bytes that start with flags and fragment offset.
         const MORE_FRAGMENTS_OR_OFFSET: [u8; 4] = [0x3f, 0xff, 0, 0];
         let start = frame.first_chunk::<38>()?;
         let word = |at: usize| {
@@ -441,7 +441,7 @@ impl<'a> PlainIpv4<'a> {
         })
     }
 
-    /// tp_src and tp_dst: ports, or ICMP's type and code.
+    /// Returns tp_src and tp_dst: ports, or ICMP's type and code.
     #[inline]
     fn of10_ports(&self) -> [u8; 4] {
         let [.., a, b, c, d] = *self.frame;
@@ -453,7 +453,7 @@ impl<'a> PlainIpv4<'a> {
     }
 }
 
-/// A port of 1.0: reserved ports keep their low 16 bits.
+/// Returns a port in 1.0: reserved ports keep their low 16 bits.
 #[inline]
 fn of10_port(port: PortNo) -> Option<u16> {
     (port.0 <= 0xff00 || port >= PortNo::IN_PORT).then_some(port.0 as u16)
@@ -510,7 +510,7 @@ impl OutputPacket<'_> {
         Message::PacketOut(packet_out).encode(version, xid, out)
     }
 
-    /// `ofp_packet_out` of 1.0 (section 5.3.6) up to the data; `None` if a port or the length does not fit.
+    /// Returns `ofp_packet_out` of 1.0 (section 5.3.6) up to the data; `None` if a port or the length does not fit.
     #[inline]
     fn of10(&self, xid: u32) -> Option<([u8; 40], usize)> {
         const LENGTH: usize = 24;
@@ -526,7 +526,7 @@ impl OutputPacket<'_> {
         Some((head, LENGTH))
     }
 
-    /// `ofp_packet_out` of 1.3 (section 7.3.7) up to the data; `None` if the length does not fit.
+    /// Returns `ofp_packet_out` of 1.3 (section 7.3.7) up to the data; `None` if the length does not fit.
     #[inline]
     fn of13(&self, xid: u32) -> Option<([u8; 40], usize)> {
         const LENGTH: usize = 40;

@@ -1,10 +1,10 @@
-//! The features that a switch reports when it joins.
+//! The features that a switch reports when it connects.
 
 use crate::{DatapathId, List, Port};
 use bitflags::bitflags;
 
 bitflags! {
-    /// `ofp_capabilities`. Both versions' bits; they don't collide.
+    /// `ofp_capabilities`, with the bits of both versions, which do not collide.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Capabilities: u32 {
         /// Flow statistics.
@@ -15,7 +15,7 @@ bitflags! {
         const PORT_STATS = 1 << 2;
         /// Group statistics (1.3); 802.1D spanning tree (1.0).
         const GROUP_STATS = 1 << 3;
-        /// Can reassemble IP fragments.
+        /// The switch can reassemble IP fragments.
         const IP_REASM = 1 << 5;
         /// Queue statistics.
         const QUEUE_STATS = 1 << 6;
@@ -23,7 +23,7 @@ bitflags! {
         const ARP_MATCH_IP = 1 << 7;
         /// 1.3 only: blocks looping ports.
         const PORT_BLOCKED = 1 << 8;
-        /// Bits without a meaning are kept.
+        /// Undefined bits are kept.
         const _ = !0;
     }
 }
@@ -33,16 +33,16 @@ bitflags! {
 pub struct Features<'a> {
     /// The datapath's identity.
     pub datapath_id: DatapathId,
-    /// The number of packets that it can buffer.
+    /// The number of packets that the switch can buffer.
     pub n_buffers: u32,
-    /// The number of its tables.
+    /// The number of tables.
     pub n_tables: u8,
     /// The number of the auxiliary connection; 0 for the main one, and in 1.0.
     pub auxiliary_id: u8,
-    /// Its capabilities.
+    /// The capabilities.
     pub capabilities: Capabilities,
     /// 1.0 only: the bitmap of supported actions (`1 << OFPAT_*`); 0 in 1.3.
     pub actions: u32,
-    /// 1.0 only: its ports. In 1.3 they are in the port description.
+    /// 1.0 only: the ports. In 1.3 they are in the port description.
     pub ports: List<'a, Port>,
 }

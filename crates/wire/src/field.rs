@@ -1,12 +1,12 @@
-//! The fields of matches and set-field actions: one table for codecs, text forms and pipelines.
+//! The fields of matches and set-field actions, in one table for codecs, text forms and pipelines.
 
 use crate::{MacAddr, PortNo};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Defines [`OxmField`] and its table from one list. Columns: variant, the specification's name, width in bits, whether
-/// it may be masked: as in 1.3.5 table 12, and also ports and the target of neighbour discovery. Open vSwitch masks
-/// these, too, and rules with ranges of ports need it.
+/// Defines [`OxmField`] and its table from one list. Columns: variant, the specification's name, width in bits, whether it
+/// may be masked. Masks are those of 1.3.5 table 12, and in addition of ports and of the target of neighbour discovery, as in
+/// Open vSwitch, since rules with ranges of ports need them.
 macro_rules! oxm_fields {
     ($($(#[$meta:meta])* $variant:ident = $number:literal, $name:literal, $bits:literal, $maskable:literal;)+) => {
         /// A field of class OFPXMC_OPENFLOW_BASIC (1.3.5 section 7.2.3.7), by its number on the wire.
@@ -17,7 +17,7 @@ macro_rules! oxm_fields {
         }
 
         impl OxmField {
-            /// Every field, in the order of their numbers.
+            /// Every field, by number.
             pub const ALL: &'static [OxmField] = &[$(OxmField::$variant,)+];
 
             /// Returns the field with this number, if it exists.
@@ -53,8 +53,8 @@ macro_rules! oxm_fields {
                 match self { $(Self::$variant => $bits,)+ }
             }
 
-            /// Returns `true` if a match may mask it: as in the specification (1.3.5 table 12), and also TCP, UDP and
-            /// SCTP ports and `ipv6_nd_target`, as in Open vSwitch.
+            /// Returns `true` if a match may mask it, as in the specification (1.3.5 table 12). TCP, UDP and SCTP ports and
+            /// `ipv6_nd_target` may also be masked, as in Open vSwitch.
             #[inline]
             pub const fn maskable(self) -> bool {
                 match self { $(Self::$variant => $maskable,)+ }
@@ -63,15 +63,15 @@ macro_rules! oxm_fields {
     };
 }
 
-/// The names of things about a field that a version may be unable to express.
+/// The names of a field's uses that a version may be unable to express.
 pub(crate) struct FieldPhrases {
     /// Matching it.
     pub in_match: &'static str,
-    /// Matching it with the mask that it has.
+    /// Matching it with its mask.
     pub mask: &'static str,
     /// Matching it without its prerequisites.
     pub alone: &'static str,
-    /// Matching it two times.
+    /// Matching it twice.
     pub twice: &'static str,
     /// Setting it.
     pub set: &'static str,
@@ -80,9 +80,9 @@ pub(crate) struct FieldPhrases {
 oxm_fields! {
     /// The port that received the packet.
     InPort = 0, "in_port", 32, false;
-    /// The physical port beneath a logical one.
+    /// The physical port below a logical port.
     InPhyPort = 1, "in_phy_port", 32, false;
-    /// Data that tables pass to each other.
+    /// Data that tables pass to later ones.
     Metadata = 2, "metadata", 64, true;
     /// Ethernet destination.
     EthDst = 3, "eth_dst", 48, true;
@@ -170,14 +170,14 @@ impl OxmField {
         }
     }
 
-    /// A mask of all the field's bits.
+    /// Returns the mask of all bits of the field.
     #[inline]
     pub const fn full_mask(self) -> u128 {
         u128::MAX >> (128 - self.bits())
     }
 }
 
-/// A value of a field, as the number that a [`Field`] carries.
+/// A value of a field that can be converted to the number in a [`Field`].
 pub(crate) trait FieldBits {
     /// Returns the value, right-aligned.
     fn bits(self) -> u128;
@@ -206,23 +206,23 @@ field_bits! {
     Ipv6Addr: address => address.to_bits();
 }
 
-/// One field of a match, or the field that an action sets, with its value and mask.
+/// A field of a match, or the field that an action sets, with its value and mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field<'a> {
-    /// A field of the specification. The value lies within the mask.
+    /// A field of the specification. The value has no bits outside the mask.
     Basic {
-        /// Which field.
+        /// The field.
         field: OxmField,
-        /// Its value, right-aligned.
+        /// The value, right-aligned.
         value: u128,
-        /// The bits that count; [`OxmField::full_mask`] for all.
+        /// The bits to compare or set; [`OxmField::full_mask`] for all.
         mask: u128,
     },
     /// A field of another class, or an unknown one.
     Raw(RawField<'a>),
 }
 
-/// An OXM TLV that is carried without being interpreted: experimenter fields and other classes (1.3.5 section 7.2.3.8).
+/// An OXM TLV that is not interpreted: experimenter fields and other classes (1.3.5 section 7.2.3.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawField<'a> {
     /// `oxm_class`.
@@ -231,18 +231,18 @@ pub struct RawField<'a> {
     pub field: u8,
     /// `oxm_hasmask`.
     pub has_mask: bool,
-    /// Everything after the four bytes of the TLV's header: the experimenter id, if any, value and mask.
+    /// The bytes after the four bytes of the TLV's header: the experimenter id, if any, value and mask.
     pub body: &'a [u8],
 }
 
 impl<'a> Field<'a> {
-    /// Creates a field that must have this value. Bits of `value` beyond the field's width are dropped.
+    /// Creates a field with exactly this value. Bits of `value` beyond the field's width are dropped.
     #[inline]
     pub fn exact(field: OxmField, value: u128) -> Self {
         Self::masked(field, value, field.full_mask())
     }
 
-    /// Creates a field of which only the bits in `mask` count.
+    /// Creates a field in which only the bits in `mask` are compared.
     #[inline]
     pub fn masked(field: OxmField, value: u128, mask: u128) -> Self {
         let mask = mask & field.full_mask();
@@ -253,7 +253,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Returns the field of the specification, or `None` for a raw one.
+    /// Returns the field of the specification; `None` for a raw one.
     #[inline]
     pub fn oxm_field(&self) -> Option<OxmField> {
         match self {
@@ -263,7 +263,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The specification's name and numbers: `eth_dst=0x1/0xff`. [`crate::text`] has the syntax of `ovs-ofctl`.
+/// Writes the specification's name and numbers: `eth_dst=0x1/0xff`. [`crate::text`] has the syntax of `ovs-ofctl`.
 impl fmt::Debug for Field<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,15 +7,15 @@ use crate::{BufferId, GROUP_ANY, Instruction, List, Match, PortNo, TABLE_ALL};
 use bitflags::bitflags;
 
 wire_enum! {
-    /// A flow mod's command (`ofp_flow_mod_command`).
+    /// The command of a flow mod (`ofp_flow_mod_command`).
     FlowModCommand: u8 {
         /// Adds an entry.
         Add = 0,
-        /// Changes the instructions of all entries within the match.
+        /// Changes the instructions of all entries whose match is within the given one.
         Modify = 1,
         /// Changes the entry with exactly this match and priority.
         ModifyStrict = 2,
-        /// Deletes all entries within the match.
+        /// Deletes all entries whose match is within the given one.
         Delete = 3,
         /// Deletes the entry with exactly this match and priority.
         DeleteStrict = 4,
@@ -32,13 +32,13 @@ bitflags! {
         const CHECK_OVERLAP = 1 << 1;
         /// Reset the counters of entries that are modified. 1.3 only.
         const RESET_COUNTS = 1 << 2;
-        /// Don't count packets. 1.3 only.
+        /// Do not count packets. 1.3 only.
         const NO_PKT_COUNTS = 1 << 3;
-        /// Don't count bytes. 1.3 only.
+        /// Do not count bytes. 1.3 only.
         const NO_BYT_COUNTS = 1 << 4;
-        /// 1.0 only: an entry that is used without a controller (there it is bit 2).
+        /// 1.0 only: an entry that is used without a controller (bit 2 in 1.0).
         const EMERG = 1 << 15;
-        /// Bits without a meaning are kept.
+        /// Undefined bits are kept.
         const _ = !0;
     }
 }
@@ -46,12 +46,12 @@ bitflags! {
 /// A message that adds, changes or deletes flow entries (1.3.5 section 7.3.4.1, 1.0 section 5.3.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod<'a> {
-    /// An opaque value of the controller, kept with the entry.
+    /// A value that the controller chooses, opaque to the switch, and kept with the entry.
     pub cookie: u64,
     /// Restricts modify and delete to entries whose cookie equals `cookie` in these bits; 0 for no restriction. 1.3 only.
     pub cookie_mask: u64,
-    /// The table; [`TABLE_ALL`] deletes from all. In 1.0, whose messages have no table id, 0, or, for all
-    /// commands but an add, [`TABLE_ALL`].
+    /// The table; [`TABLE_ALL`] deletes from all tables. 1.0's messages have no table id: there it is 0, or, for all commands
+    /// except add, [`TABLE_ALL`].
     pub table_id: u8,
     /// The command.
     pub command: FlowModCommand,
@@ -59,25 +59,25 @@ pub struct FlowMod<'a> {
     pub idle_timeout: u16,
     /// Seconds after which the entry expires in any case; 0 for never.
     pub hard_timeout: u16,
-    /// Higher numbers match first.
+    /// The priority; higher ones match first.
     pub priority: u16,
-    /// A packet that the switch has buffered, to be forwarded by the entry.
+    /// The buffered packet that the entry should forward.
     pub buffer_id: BufferId,
-    /// Restricts a delete to entries that output here; [`PortNo::ANY`] for no restriction.
+    /// Restricts a delete to entries that output to this port; [`PortNo::ANY`] for no restriction.
     pub out_port: PortNo,
     /// Restricts a delete to entries that use this group; [`GROUP_ANY`] for no restriction. 1.3 only.
     pub out_group: u32,
-    /// Options.
+    /// The options.
     pub flags: FlowModFlags,
-    /// Which packets.
+    /// The packets to match.
     pub match_: Match<'a>,
     /// The instructions for matching packets.
     pub instructions: List<'a, Instruction<'a>>,
 }
 
 impl Default for FlowMod<'_> {
-    /// An add to table 0 that matches everything at the middle priority (0x8000, OFP_DEFAULT_PRIORITY), drops it, and
-    /// does not expire.
+    /// Returns an add to table 0 with the middle priority (0x8000, OFP_DEFAULT_PRIORITY), which matches all packets, drops
+    /// them, and does not expire.
     #[inline]
     fn default() -> Self {
         Self {
@@ -99,8 +99,8 @@ impl Default for FlowMod<'_> {
 }
 
 impl FlowMod<'_> {
-    /// Creates a flow mod that deletes all entries with this cookie, in all tables: a program that marks its entries with a
-    /// cookie can remove those of an earlier run. 1.3 only: 1.0 cannot select entries by cookie, and encoding fails.
+    /// Creates a flow mod that deletes all entries with this cookie, in all tables. A program that marks its entries with a
+    /// cookie can thus remove those of an earlier run. 1.3 only: 1.0 cannot select entries by cookie, and encoding fails.
     pub fn delete_by_cookie(cookie: u64) -> Self {
         Self {
             table_id: TABLE_ALL,
@@ -112,23 +112,23 @@ impl FlowMod<'_> {
     }
 }
 
-/// The options of an entry besides match and actions: timeouts, priority and cookie.
+/// The options of an entry in addition to match and actions: timeouts, priority and cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryOptions {
     /// Seconds without a packet after which the entry expires; 0 for never.
     pub idle_timeout: u16,
     /// Seconds after which the entry expires in any case; 0 for never.
     pub hard_timeout: u16,
-    /// Higher numbers match first.
+    /// The priority; higher ones match first.
     pub priority: u16,
-    /// An opaque value kept with the entry.
+    /// A value kept with the entry, opaque to the switch.
     pub cookie: u64,
-    /// Options.
+    /// The options.
     pub flags: FlowModFlags,
 }
 
 impl EntryOptions {
-    /// Stays until it is deleted, at the middle priority.
+    /// Options for an entry with the middle priority that stays until it is deleted.
     pub const PERMANENT: Self = Self {
         idle_timeout: 0,
         hard_timeout: 0,
@@ -137,7 +137,7 @@ impl EntryOptions {
         flags: FlowModFlags::empty(),
     };
 
-    /// Creates options that expire after `seconds` without a packet.
+    /// Creates options for an entry that expires after `seconds` without a packet.
     pub const fn idle(seconds: u16) -> Self {
         Self {
             idle_timeout: seconds,
@@ -150,7 +150,7 @@ impl EntryOptions {
         Self { priority, ..self }
     }
 
-    /// Creates an add with these options that matches everything and drops it.
+    /// Creates an add with these options, which matches all packets and drops them.
     #[inline]
     pub fn flow_mod(self) -> FlowMod<'static> {
         FlowMod {
@@ -165,7 +165,7 @@ impl EntryOptions {
 }
 
 wire_enum! {
-    /// Why an entry was removed (`ofp_flow_removed_reason`).
+    /// The reason why an entry was removed (`ofp_flow_removed_reason`).
     FlowRemovedReason: u8 {
         /// No packet arrived within its idle timeout.
         IdleTimeout = 0,
@@ -178,20 +178,20 @@ wire_enum! {
     }
 }
 
-/// An entry was removed (1.3.5 section 7.4.2, 1.0 section 5.4.3).
+/// The message that an entry was removed (1.3.5 section 7.4.2, 1.0 section 5.4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRemoved<'a> {
     /// The entry's cookie.
     pub cookie: u64,
     /// The entry's priority.
     pub priority: u16,
-    /// Why it was removed.
+    /// The reason why it was removed.
     pub reason: FlowRemovedReason,
-    /// The table it was in; 0 in 1.0.
+    /// The table in which it was; 0 in 1.0.
     pub table_id: u8,
-    /// Its duration: whole seconds.
+    /// The whole seconds of its duration.
     pub duration_sec: u32,
-    /// Its duration beyond the whole seconds, in nanoseconds.
+    /// The rest of its duration, in nanoseconds.
     pub duration_nsec: u32,
     /// Its idle timeout in seconds.
     pub idle_timeout: u16,

@@ -1,9 +1,9 @@
-//! Helpers of the codecs' tests: golden bytes and their value, compared in both directions.
+//! Helpers for the codecs' tests: golden bytes and their value, compared in both directions.
 
 use crate::{DecodeError, Element, EncodeError, Message, Reader, Structure, Version};
 use std::fmt::Debug;
 
-/// Returns the bytes of the hex digits in `text`; white space is ignored.
+/// Returns the bytes for the hex digits in `text`; white space is ignored.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
     let byte = |pair: &[u32]| (pair[0] * 16 + pair[1]) as u8;
@@ -54,20 +54,20 @@ pub(crate) fn written<'a>(version: Version, element: &impl Element<'a>) -> Vec<u
     out
 }
 
-/// Returns the error of reading `bytes` as a message.
+/// Returns the error of decoding `bytes` as a message.
 #[track_caller]
 pub(crate) fn decode_error(bytes: &[u8]) -> DecodeError {
     Message::decode(bytes).expect_err("these bytes are no message")
 }
 
-/// Returns the error of writing `element`.
+/// Returns the error of encoding `element`.
 #[track_caller]
 pub(crate) fn refused<'a>(version: Version, element: &impl Element<'a>) -> EncodeError {
     let result = element.encode(version, &mut Vec::new());
     result.expect_err("the version cannot express this")
 }
 
-/// Returns the error of writing `message`.
+/// Returns the error of encoding `message`.
 #[track_caller]
 pub(crate) fn refused_message(version: Version, message: &Message) -> EncodeError {
     let result = message.encode(version, 1, &mut Vec::new());

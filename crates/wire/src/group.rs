@@ -5,25 +5,25 @@ use crate::{Action, GROUP_ANY, List, PortNo};
 use bitflags::bitflags;
 
 wire_enum! {
-    /// A group mod's command (`ofp_group_mod_command`).
+    /// The command of a group mod (`ofp_group_mod_command`).
     GroupModCommand: u16 {
         /// Adds a group.
         Add = 0,
         /// Changes a group.
         Modify = 1,
-        /// Deletes a group, or all.
+        /// Deletes a group, or all groups.
         Delete = 2,
     }
 }
 
 wire_enum! {
-    /// A group's type: how it selects buckets (`ofp_group_type`).
+    /// The type of a group, which determines how it selects buckets (`ofp_group_type`).
     GroupType: u8 {
-        /// All of them.
+        /// All buckets.
         All = 0,
         /// One bucket, selected by the switch according to the weights.
         Select = 1,
-        /// The only one.
+        /// The only bucket.
         Indirect = 2,
         /// The first live bucket.
         FastFailover = 3,
@@ -61,20 +61,20 @@ pub struct GroupMod<'a> {
     pub command: GroupModCommand,
     /// The group's type.
     pub group_type: GroupType,
-    /// Which group.
+    /// The number of the group.
     pub group_id: u32,
-    /// Its buckets.
+    /// The buckets.
     pub buckets: List<'a, Bucket<'a>>,
 }
 
 impl<'a> GroupMod<'a> {
-    /// Adds a group that sends a copy of each packet to every bucket: multicast and flooding.
+    /// Adds a group that sends a copy of each packet to every bucket, for multicast and flooding.
     pub fn all(group_id: u32, buckets: impl IntoIterator<Item = Bucket<'a>>) -> Self {
         Self::add(GroupType::All, group_id, buckets)
     }
 
-    /// Adds a group that sends each packet to one bucket, selected by the switch, usually by a hash over the packet's
-    /// addresses and ports, in proportion to the weights. A bucket without a weight gets 1.
+    /// Adds a group that sends each packet to one bucket, in proportion to the weights. The switch selects it, usually by a
+    /// hash of the packet's addresses and ports. A bucket without a weight gets 1.
     pub fn select(group_id: u32, buckets: impl IntoIterator<Item = Bucket<'a>>) -> Self {
         let weighted = buckets.into_iter().map(|bucket| Bucket {
             weight: bucket.weight.max(1),
@@ -83,7 +83,7 @@ impl<'a> GroupMod<'a> {
         Self::add(GroupType::Select, group_id, weighted)
     }
 
-    /// Adds a group of one bucket with these actions, shared by many entries and changed in one place.
+    /// Adds a group of one bucket with these actions, which many entries can share and which can be changed in one place.
     pub fn indirect(group_id: u32, actions: impl Into<List<'a, Action<'a>>>) -> Self {
         Self::add(GroupType::Indirect, group_id, [Bucket::new(actions)])
     }
@@ -94,7 +94,7 @@ impl<'a> GroupMod<'a> {
         Self::add(GroupType::FastFailover, group_id, buckets)
     }
 
-    /// Deletes a group, and the flow entries that use it; [`crate::GROUP_ALL`] for all. A missing group is no error.
+    /// Deletes a group, and the flow entries that use it; [`crate::GROUP_ALL`] for all groups. A missing group is no error.
     pub fn delete(group_id: u32) -> Self {
         Self {
             command: GroupModCommand::Delete,
@@ -124,16 +124,16 @@ impl<'a> GroupMod<'a> {
     }
 }
 
-/// One bucket of a group (`ofp_bucket`).
+/// A bucket of a group (`ofp_bucket`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket<'a> {
-    /// Its relative weight; select groups only, 0 in others.
+    /// The relative weight, in select groups; 0 in others.
     pub weight: u16,
-    /// The port whose state makes it live; [`PortNo::ANY`] for none.
+    /// The port that must be live for the bucket to be live; [`PortNo::ANY`] for none.
     pub watch_port: PortNo,
-    /// The group whose state makes it live; [`crate::GROUP_ANY`] for none.
+    /// The group that must be live for the bucket to be live; [`crate::GROUP_ANY`] for none.
     pub watch_group: u32,
-    /// Its action set.
+    /// The action set.
     pub actions: List<'a, Action<'a>>,
 }
 
@@ -171,15 +171,15 @@ bitflags! {
     /// `ofp_group_capabilities`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct GroupCapabilities: u32 {
-        /// Weights of select groups.
+        /// Select groups have weights.
         const SELECT_WEIGHT = 1 << 0;
-        /// Liveness of select groups.
+        /// Select groups use liveness.
         const SELECT_LIVENESS = 1 << 1;
-        /// Groups of groups.
+        /// Groups can send packets to groups.
         const CHAINING = 1 << 2;
-        /// Loops among them are refused.
+        /// Loops of groups are refused.
         const CHAINING_CHECKS = 1 << 3;
-        /// Bits without a meaning are kept.
+        /// Undefined bits are kept.
         const _ = !0;
     }
 }

@@ -17,24 +17,24 @@ impl Version {
     }
 }
 
-/// `ofp_header` (1.3.5 section 7.1, 1.0 section 5.1). The version stays a plain byte: a hello may carry any.
+/// `ofp_header` (1.3.5 section 7.1, 1.0 section 5.1). The version is a plain byte, since a hello may have any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The wire version.
     pub version: u8,
-    /// The message type; its meaning depends on the version.
+    /// The message type, whose meaning depends on the version.
     pub message_type: u8,
-    /// The length of the whole message in bytes, this header included.
+    /// The length of the whole message in bytes, including this header.
     pub length: u16,
     /// The transaction id.
     pub xid: u32,
 }
 
 impl Header {
-    /// Its size in bytes.
+    /// The size of a header in bytes.
     pub const SIZE: usize = 8;
 
-    /// Returns the header at the start of `bytes`, or `None` if fewer than eight have arrived.
+    /// Returns the header at the start of `bytes`; `None` if fewer than eight have arrived.
     #[inline]
     pub fn peek(bytes: &[u8]) -> Option<Self> {
         Self::read(&mut Reader::new(bytes, Structure::Header)).ok()
@@ -69,7 +69,7 @@ impl Header {
 /// `Ok(None)` means that more bytes are needed.
 ///
 /// # Errors
-/// [`DecodeError::Length`] if the header's length is below eight: the rest cannot be parsed.
+/// [`DecodeError::Length`] if the header's length is below eight, since the rest cannot be parsed then.
 #[inline]
 #[expect(
     clippy::type_complexity,

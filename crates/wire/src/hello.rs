@@ -2,8 +2,8 @@
 
 use crate::{Element, ErrorCode, Header, List, Reader, Structure, Version};
 
-/// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0 and of unsupported versions they
-/// are read if they are present.
+/// A hello (1.3.5 section 7.5.1). Elements were introduced in 1.3.1; they are also read in hellos of 1.0 and of unsupported
+/// versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// The elements; only the version bitmap is defined.
@@ -11,8 +11,8 @@ pub struct Hello<'a> {
 }
 
 impl<'a> Hello<'a> {
-    /// "Implementations must be prepared to receive a hello message that includes a body, ignoring its contents" (1.0
-    /// section 5.5.1): elements are read up to the first invalid bytes, and the rest is ignored.
+    /// Reads the elements up to the first invalid bytes, and ignores the rest: "Implementations must be prepared to receive a
+    /// hello message that includes a body, ignoring its contents" (1.0 section 5.5.1).
     pub(crate) fn decode_lenient(version: Version, body: &mut Reader<'a>) -> Self {
         let (bytes, what) = (body.rest(), body.what());
         let mut reader = Reader::new(bytes, what);
@@ -29,7 +29,7 @@ impl<'a> Hello<'a> {
 
 impl Hello<'_> {
     /// Returns the highest version that `ours` have in common with the sender of the hello in `frame` (1.3.5 section 6.3.1):
-    /// by its bitmap if it has one, else the lower of the two sides' highest.
+    /// by its bitmap if it has one, otherwise the lower of both sides' highest versions.
     pub fn negotiate(frame: &[u8], ours: &[Version]) -> Option<Version> {
         let theirs = Header::peek(frame)?.version;
         let body = frame.get(Header::SIZE..).unwrap_or_default();
@@ -78,15 +78,15 @@ impl HelloElement<'_> {
 pub struct ErrorMessage<'a> {
     /// The error.
     pub code: ErrorCode,
-    /// At least 64 bytes of the message that caused it, or all of it; for a failed hello, a message; for an
-    /// experimenter's error, its id and data.
+    /// At least 64 bytes of the message that caused it, or all of it; for a failed hello, a text; for an experimenter's error,
+    /// the id and data.
     pub data: &'a [u8],
 }
 
 impl ErrorMessage<'_> {
-    /// Returns the code in `frame`, an OFPT_ERROR instead of a hello. It has the same position in all versions, and
-    /// errors about hellos have the same numbers, so this is true also of unsupported versions. A message that is
-    /// too short for a code is OFPHFC_INCOMPATIBLE.
+    /// Returns the code in `frame`, an OFPT_ERROR instead of a hello. The code has the same offset in all versions, and errors
+    /// about hellos have the same numbers, so this also works for unsupported versions. A message that is too short for a code
+    /// is OFPHFC_INCOMPATIBLE.
     pub fn hello_error_code(frame: &[u8]) -> ErrorCode {
         let body = frame.get(Header::SIZE..).unwrap_or_default();
         let mut reader = Reader::new(body, Structure::Message);
@@ -102,7 +102,7 @@ impl ErrorMessage<'_> {
 pub struct Experimenter<'a> {
     /// The experimenter's id.
     pub experimenter: u32,
-    /// The bytes after the experimenter id. In 1.3 the first four are the experimenter's own type.
+    /// The bytes after the experimenter id. In 1.3, the first four are the type that the experimenter assigns.
     pub data: &'a [u8],
 }
 
@@ -110,7 +110,7 @@ pub struct Experimenter<'a> {
 mod tests {
     use super::*;
 
-    /// A header of 1.0, an unknown element, a bitmap of 1.3 only, and trailing bytes.
+    /// A header of 1.0, an unknown element, a bitmap with 1.3 only, and trailing bytes.
     #[test]
     fn bytes_that_are_no_element_do_not_hide_the_bitmap() {
         let hello = [

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A datapath's 64-bit identity. Printed as 16 hex digits, always.
+/// The 64-bit identity of a datapath. It is always printed as 16 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DatapathId(pub u64);
 
@@ -19,7 +19,7 @@ impl fmt::Debug for DatapathId {
     }
 }
 
-/// An error that a text is not a datapath id.
+/// The error that a text is not a datapath id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a datapath id; expected a decimal number, 0x and hex digits, 16 hex digits, or eight pairs of \
@@ -32,7 +32,7 @@ pub struct ParseDatapathIdError {
 impl FromStr for DatapathId {
     type Err = ParseDatapathIdError;
 
-    /// Reads decimal, `0x…`, exactly 16 hex digits, and the colon form `00:00:00:00:00:00:00:01`.
+    /// Parses decimal, `0x…`, exactly 16 hex digits, and the colon form `00:00:00:00:00:00:00:01`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = if let Some(hex) = text.strip_prefix("0x") {
             u64::from_str_radix(hex, 16).ok()
@@ -61,7 +61,7 @@ fn parse_colon_form(text: &str) -> Option<u64> {
     parts.next().is_none().then(|| u64::from_be_bytes(bytes))
 }
 
-/// A port's number, in OpenFlow 1.3's 32-bit numbering. 1.0's reserved ports are mapped to it by its codec.
+/// The number of a port, in OpenFlow 1.3's 32-bit numbering, to which 1.0's codec maps that version's reserved ports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortNo(pub u32);
 
@@ -70,9 +70,9 @@ impl PortNo {
     pub const MAX: Self = Self(0xffff_ff00);
     /// Send the packet back to its input port (OFPP_IN_PORT).
     pub const IN_PORT: Self = Self(0xffff_fff8);
-    /// Submit the packet to the first table; in packet-out only (OFPP_TABLE).
+    /// Submit the packet to the first table; only in packet-outs (OFPP_TABLE).
     pub const TABLE: Self = Self(0xffff_fff9);
-    /// Traditional switching (OFPP_NORMAL).
+    /// Forwarding without OpenFlow (OFPP_NORMAL).
     pub const NORMAL: Self = Self(0xffff_fffa);
     /// All ports of the spanning tree except the input port (OFPP_FLOOD).
     pub const FLOOD: Self = Self(0xffff_fffb);
@@ -102,7 +102,7 @@ impl PortNo {
     }
 }
 
-/// A reserved port by its name, as in `output:FLOOD`; any other by its number.
+/// Writes the name of a reserved port, as in `output:FLOOD`, and the number of any other port.
 impl fmt::Display for PortNo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Self::NAMES.iter().find(|(port, _)| port == self) {
@@ -118,7 +118,7 @@ impl fmt::Debug for PortNo {
     }
 }
 
-/// An error that a text is not a port.
+/// The error that a text is not a port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a port; expected a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, CONTROLLER, LOCAL, ANY"
@@ -130,7 +130,7 @@ pub struct ParsePortNoError {
 impl FromStr for PortNo {
     type Err = ParsePortNoError;
 
-    /// Reads a number or a reserved port's name in any case; `NONE` is 1.0's name for `ANY`.
+    /// Parses a number or a reserved port's name, in upper or lower case; `NONE` is 1.0's name for `ANY`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let named = Self::NAMES
             .iter()
@@ -146,12 +146,12 @@ impl FromStr for PortNo {
     }
 }
 
-/// The buffer in which a switch keeps a packet for the controller, if any.
+/// The buffer in which a switch keeps a packet for the controller, if it does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub u32);
 
 impl BufferId {
-    /// No packet was buffered; the message contains all of it (OFP_NO_BUFFER).
+    /// No packet was buffered; the message contains the whole packet (OFP_NO_BUFFER).
     pub const NONE: Self = Self(0xffff_ffff);
 
     /// Returns `true` if a packet was buffered.
@@ -183,5 +183,5 @@ pub const GROUP_MAX: u32 = 0xffff_ff00;
 pub const METER_ALL: u32 = 0xffff_ffff;
 /// The queue id that stands for all queues of a port (OFPQ_ALL).
 pub const QUEUE_ALL: u32 = 0xffff_ffff;
-/// `max_len` of an output to the controller: the whole packet, never a buffer (OFPCML_NO_BUFFER).
+/// The `max_len` of an output to the controller that sends whole packets and never buffers them (OFPCML_NO_BUFFER).
 pub const CONTROLLER_NO_BUFFER: u16 = 0xffff;

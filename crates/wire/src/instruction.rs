@@ -1,18 +1,18 @@
-//! Instructions of flow entries for matching packets.
+//! The instructions of flow entries.
 
 use crate::{Action, List};
 
-/// One instruction of a flow entry (1.3.5 section 7.2.5).
+/// An instruction of a flow entry (1.3.5 section 7.2.5).
 ///
-/// 1.0 has none: there, an entry's action list is read and written as a single [`Instruction::ApplyActions`], and an
-/// empty list as no instruction.
+/// 1.0 has none: an entry's action list is read and written as a single [`Instruction::ApplyActions`], and an empty list as
+/// no instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instruction<'a> {
     /// Continues in a later table.
     GotoTable(u8),
-    /// Changes the metadata's bits that are in `mask`.
+    /// Changes the metadata bits in `mask`.
     WriteMetadata {
-        /// The bits' new values.
+        /// The new values of the bits.
         metadata: u64,
         /// The bits to change.
         mask: u64,
@@ -35,7 +35,7 @@ pub enum Instruction<'a> {
 }
 
 impl<'a> Instruction<'a> {
-    /// Applies these actions: a `Vec` of them, or a reference to an array or slice.
+    /// Creates an instruction that applies these actions: a `Vec` of them, or a reference to an array or slice.
     #[inline]
     pub fn apply(actions: impl Into<List<'a, Action<'a>>>) -> Self {
         Self::ApplyActions(actions.into())

@@ -1,15 +1,14 @@
 //! OpenFlow 1.0 and 1.3 messages, and the headers of the packets that they carry.
 //!
-//! [`Message`] and its parts are one set of types for both versions; the codecs turn bytes into them and back, [`text`]
-//! reads and prints them in the syntax of `ovs-ofctl`, and [`packet`] reads and writes packet headers.
+//! [`Message`] and its parts are one set of types for both versions; the codecs convert them from and to bytes, [`text`]
+//! reads and writes them in the syntax of `ovs-ofctl`, and [`packet`] reads and writes packet headers.
 //!
 //! **Why a separate crate.** Controller and switch share it, and so can any program that reads OpenFlow from a socket, a
 //! capture or a test. It has no I/O, no threads and no clock, and depends on none of the other crates.
 //!
 //! # Reading
 //! [`split_frame`] splits a stream into whole messages; [`Message::decode`] checks one and returns a value that borrows
-//! from the bytes. No bytes make it panic: malformed bytes are a [`DecodeError`], which has the OFPT_ERROR code for the
-//! answer.
+//! from the bytes. No bytes make it panic: malformed ones are a [`DecodeError`], with the OFPT_ERROR code for the reply.
 //!
 //! ```
 //! use urtica_wire::{Message, PortNo, split_frame};
@@ -35,8 +34,8 @@
 //! ```
 //!
 //! # Writing
-//! [`Message::encode`] appends to a buffer, in either version. If the version lacks something, an [`EncodeError`] names it,
-//! and the buffer is unchanged.
+//! [`Message::encode`] appends to a buffer, in either version. If the version cannot express something, an [`EncodeError`]
+//! names it, and the buffer is unchanged.
 //!
 //! ```
 //! use urtica_wire::{
@@ -77,13 +76,13 @@
 //! ```
 //!
 //! # Cost
-//! Decoding checks a message once and allocates nothing: a [`List`] remains bytes. The messages that a controller reads
-//! and sends most have special codecs, [`PacketIn::decode`], [`ExactFlowMod`] and [`OutputPacket`], which need a few
+//! Decoding checks a message once and allocates nothing: a [`List`] remains bytes. The messages that a controller reads and
+//! sends most often have special codecs, [`PacketIn::decode`], [`ExactFlowMod`] and [`OutputPacket`], which need a few
 //! nanoseconds each (`cargo bench -p urtica-wire`).
 //!
 //! # Packets
-//! [`packet`] has a view and a writer for each header that OpenFlow matches on, and [`packet::Headers`], which reads
-//! them all in one pass.
+//! [`packet`] has a view and a writer for each header that OpenFlow matches on, and [`packet::Headers`], which reads all
+//! headers in one pass.
 
 #![forbid(unsafe_code)]
 

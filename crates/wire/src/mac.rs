@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 /// A 48-bit MAC address (IEEE 802, EUI-48).
 ///
-/// Prints as `02:00:00:00:00:01`; parses that form and `02-00-00-00-00-01`.
+/// It is printed as `02:00:00:00:00:01`, and parsed in that form and as `02-00-00-00-00-01`.
 ///
-/// Held as a number, in which the first byte sent is the most significant: a controller mostly hashes and compares
-/// addresses, which then costs an instruction each.
+/// It is stored as a number, in which the first byte sent is the most significant: a controller mostly hashes and compares
+/// addresses, each of which then needs one instruction.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddr(u64);
 
@@ -45,20 +45,20 @@ impl MacAddr {
         octets
     }
 
-    /// Returns `true` if the address names a group of stations; broadcast is one.
+    /// Returns `true` if the address stands for a group of stations, such as the broadcast address.
     #[inline]
     pub const fn is_multicast(self) -> bool {
         self.0 >> 40 & 1 != 0
     }
 
-    /// Returns `true` if frames to the address end at the first bridge: 01:80:c2:00:00:00 to :0f, which spanning tree, LLDP and
+    /// Returns `true` if bridges do not forward frames to the address: 01:80:c2:00:00:00 to :0f, which spanning tree, LLDP and
     /// pause frames use (IEEE 802.1Q section 8.6.3).
     #[inline]
     pub const fn is_link_local(self) -> bool {
         self.to_u64() >> 4 == 0x0180_c200_0000 >> 4
     }
 
-    /// Returns `true` if the address names every station.
+    /// Returns `true` if the address stands for every station.
     #[inline]
     pub const fn is_broadcast(self) -> bool {
         self.to_u64() == Self::BROADCAST.to_u64()
@@ -93,7 +93,7 @@ impl fmt::Debug for MacAddr {
     }
 }
 
-/// An error that a text is not a MAC address.
+/// The error that a text is not a MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a MAC address: expected six pairs of hex digits separated by ':' or '-', \
@@ -115,7 +115,7 @@ impl FromStr for MacAddr {
     }
 }
 
-/// Returns the six bytes written in `text`; `None` if it has another form or mixes separators.
+/// Parses the six bytes in `text`; `None` if it has another form or mixes separators.
 fn parse_octets(text: &str) -> Option<[u8; 6]> {
     let separator = if text.contains('-') { '-' } else { ':' };
     let mut groups = text.split(separator);
@@ -126,7 +126,7 @@ fn parse_octets(text: &str) -> Option<[u8; 6]> {
     groups.next().is_none().then_some(octets)
 }
 
-/// A byte of exactly two hex digits: `from_str_radix` would also accept `+5` and `5`.
+/// Parses a byte of exactly two hex digits: `from_str_radix` would also accept `+5` and `5`.
 fn parse_octet(group: &str) -> Option<u8> {
     let two_digits = group.len() == 2 && group.bytes().all(|byte| byte.is_ascii_hexdigit());
     two_digits

@@ -1,4 +1,4 @@
-//! Matches: version-neutral, with OXM's names and semantics.
+//! Matches, which are version-neutral, with OXM's names and semantics.
 
 mod fields;
 pub(crate) mod inline;
@@ -15,9 +15,9 @@ pub(crate) const OF10_SIZE: usize = 40;
 
 /// A set of fields that a packet must have. An empty match matches every packet.
 ///
-/// Common fields have methods; other fields and masks use
-/// [`Match::with_exact`] and [`Match::with_masked`]. Switches of 1.3 refuse a field whose prerequisite is not in the
-/// match (1.3.5 table 12): `tcp_dst` needs `ip_proto`, and that `eth_type`.
+/// There are methods for common fields; other fields and masks use [`Match::with_exact`] and [`Match::with_masked`]. 1.3
+/// switches refuse a field whose prerequisite is not in the match (1.3.5 table 12): `tcp_dst` needs `ip_proto`, which needs
+/// `eth_type`.
 ///
 /// ```
 /// use urtica_wire::{EtherType, IpProtocol, Ipv4Prefix, Match};
@@ -32,14 +32,14 @@ pub(crate) const OF10_SIZE: usize = 40;
 /// # Ok::<(), urtica_wire::PrefixError>(())
 /// ```
 ///
-/// Read from the wire it borrows the bytes and decodes lazily; built by the methods below it stores its fields as 1.3 writes
-/// them, without an allocation up to 92 bytes; [`Match::exact`] borrows the packet and is the form that [`ExactFlowMod`]
-/// requires.
+/// A match that was read from the wire borrows the bytes and decodes them lazily. One that was built by the methods below
+/// stores its fields in 1.3's encoding, without an allocation up to 92 bytes. [`Match::exact`] borrows the packet, in the
+/// form that [`ExactFlowMod`] requires.
 ///
 /// [`ExactFlowMod`]: crate::ExactFlowMod
 ///
-/// 1.0's fixed match becomes OXM fields by its EtherType and IP protocol: `nw_src` of an ARP packet is `arp_spa`,
-/// `tp_src` of ICMP is `icmpv4_type`. Fields with a missing prerequisite are dropped, as 1.0 section 3.4 requires.
+/// Fields of 1.0's fixed match are converted to OXM fields by its EtherType and IP protocol: `nw_src` of an ARP packet is
+/// `arp_spa`, `tp_src` of ICMP is `icmpv4_type`. Fields without their prerequisites are dropped, as 1.0 section 3.4 requires.
 #[derive(Clone)]
 pub struct Match<'a>(pub(crate) Repr<'a>);
 
@@ -47,45 +47,45 @@ pub struct Match<'a>(pub(crate) Repr<'a>);
 pub(crate) enum Repr<'a> {
     /// `ofp_match` of 1.0.
     Of10(&'a [u8; OF10_SIZE]),
-    /// The one field in a packet-in of 1.0.
+    /// The only field in a packet-in of 1.0.
     InPort(PortNo),
     /// Fields that a program set.
     Inline(InlineFields),
     /// Fields read from the wire (1.3), or given as a list.
     Fields(List<'a, Field<'a>>),
-    /// Every field of the packet.
+    /// All fields of a packet.
     Exact(ExactMatch<'a>),
 }
 
-/// "A match on every header field" of one packet (McNettle Figure 4, `exactMatch`).
+/// "A match on every header field" of a packet (McNettle Figure 4, `exactMatch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactMatch<'a> {
     /// The port that received the packet.
     pub in_port: PortNo,
-    /// The packet's bytes in the packet-in, from the Ethernet header on.
+    /// The packet's bytes in the packet-in, starting with the Ethernet header.
     pub frame: &'a [u8],
 }
 
 impl<'a> Match<'a> {
-    /// Matches every packet.
+    /// Creates a match on every packet.
     #[inline]
     pub fn any() -> Self {
         const ANY: Match = Match(Repr::Inline(InlineFields::EMPTY));
         ANY
     }
 
-    /// Matches packets with this packet's port and header fields.
+    /// Creates a match on packets with this packet's port and header fields.
     #[inline]
     pub fn exact_frame(in_port: PortNo, frame: &'a [u8]) -> Self {
         Self(Repr::Exact(ExactMatch { in_port, frame }))
     }
 
-    /// Reads the 40 bytes of 1.0's `ofp_match` (section 5.2.3).
+    /// Creates a match from the 40 bytes of 1.0's `ofp_match` (section 5.2.3).
     pub(crate) fn of10(bytes: &'a [u8; OF10_SIZE]) -> Self {
         Self(Repr::Of10(bytes))
     }
 
-    /// Matches packets of one port: [`Match::in_port`] without an allocation.
+    /// Creates a match on packets received by one port, like [`Match::in_port`] but without an allocation.
     #[inline]
     pub(crate) fn only_in_port(port: PortNo) -> Self {
         Self(Repr::InPort(port))
@@ -99,7 +99,7 @@ impl<'a> Match<'a> {
     /// Returns the packet of an exact match, or the match itself if it is another one.
     ///
     /// # Errors
-    /// The match itself, by value, so that no exact match is left to drop.
+    /// The match itself, by value, so that no exact match is left to be dropped.
     #[inline]
     pub fn into_exact(self) -> Result<ExactMatch<'a>, Self> {
         match self.0 {
@@ -108,7 +108,7 @@ impl<'a> Match<'a> {
         }
     }
 
-    /// Returns the value and mask of a field, or `None` if the match does not have it.
+    /// Returns the value and mask of a field; `None` if the match does not have it.
     pub fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
         self.fields().find_map(|field| match field {
             Field::Basic { field, value, mask } if field == wanted => Some((value, mask)),
@@ -118,7 +118,7 @@ impl<'a> Match<'a> {
 }
 
 impl<'a> Match<'a> {
-    /// Adds a field, replacing an earlier value.
+    /// Adds a field, which replaces an earlier value.
     pub fn with(self, added: Field<'a>) -> Self {
         let mut changed = self;
         let is_stored = match &mut changed.0 {
@@ -137,7 +137,7 @@ impl<'a> Match<'a> {
         Self::of_fields(self.fields().filter(kept).collect())
     }
 
-    /// Adds a field that must have all bits of `value`.
+    /// Adds a field that must equal `value` in all bits.
     #[inline]
     pub fn with_exact(self, field: OxmField, value: impl Into<u128>) -> Self {
         let (mut changed, value) = (self, value.into());
@@ -151,7 +151,7 @@ impl<'a> Match<'a> {
         changed
     }
 
-    /// Adds a field of which only the bits in `mask` are compared.
+    /// Adds a field in which only the bits in `mask` are compared.
     #[inline]
     pub fn with_masked(
         self,
@@ -170,7 +170,7 @@ impl<'a> Match<'a> {
         changed
     }
 
-    /// Adds a field that cannot be appended to the inline ones. By value: a reference would keep the compiler from leaving out
+    /// Adds a field that cannot be appended to the inline ones. By value, since with a reference the compiler could not remove
     /// the moves between methods.
     #[cold]
     #[inline(never)]
@@ -182,7 +182,7 @@ impl<'a> Match<'a> {
         Self::of_fields(fields)
     }
 
-    /// Creates a match of fields: inline, if they can be.
+    /// Creates a match of fields, which are inline if possible.
     fn of_fields(fields: Vec<Field<'a>>) -> Self {
         let mut inline = InlineFields::EMPTY;
         match fields.iter().all(|field| push(&mut inline, field)) {
@@ -192,8 +192,8 @@ impl<'a> Match<'a> {
     }
 }
 
-/// Adds a field to inline ones and returns `true`, if that is possible. A field whose public parts make it invalid is not
-/// added: the encoder refuses it.
+/// Adds a field to inline ones, and returns `true`, if that is possible. An invalid field is not added, since the encoder
+/// must refuse it.
 fn push(fields: &mut InlineFields, added: &Field) -> bool {
     match *added {
         Field::Basic { field, value, mask }
@@ -225,7 +225,7 @@ field_methods! {
     in_port(PortNo) => InPort;
     eth_dst(MacAddr) => EthDst;
     eth_src(MacAddr) => EthSrc;
-    /// The packet must have a VLAN tag, too.
+    /// The packet must also have a VLAN tag.
     vlan_pcp(u8) => VlanPcp;
     ip_dscp(u8) => IpDscp;
     ip_ecn(u8) => IpEcn;
@@ -239,7 +239,7 @@ field_methods! {
     icmpv4_code(u8) => Icmpv4Code;
     icmpv6_type(u8) => Icmpv6Type;
     icmpv6_code(u8) => Icmpv6Code;
-    /// 1 is a request, 2 a reply.
+    /// 1 is a request, 2 is a reply.
     arp_op(u16) => ArpOp;
     arp_sha(MacAddr) => ArpSha;
     arp_tha(MacAddr) => ArpTha;
@@ -254,7 +254,7 @@ macro_rules! prefix_methods {
             $(
                 #[doc = concat!("Adds [`OxmField::", stringify!($field), "`]: an address, or a prefix.")]
                 ///
-                /// A prefix without bits, such as `0.0.0.0/0`, matches every address: it only removes an earlier value.
+                /// A prefix of length 0, such as `0.0.0.0/0`, matches every address: it only removes an earlier value.
                 #[inline]
                 pub fn $name(self, addresses: impl Into<$prefix>) -> Self {
                     let prefix = addresses.into();
@@ -275,25 +275,25 @@ prefix_methods! {
 }
 
 impl Match<'_> {
-    /// Adds `eth_type`, by name or number.
+    /// Matches `eth_type`, by name or number.
     #[inline]
     pub fn eth_type(self, eth_type: impl Into<EtherType>) -> Self {
         self.with_exact(OxmField::EthType, eth_type.into().0)
     }
 
-    /// Adds `ip_proto`, by name or number.
+    /// Matches `ip_proto`, by name or number.
     #[inline]
     pub fn ip_proto(self, ip_proto: impl Into<IpProtocol>) -> Self {
         self.with_exact(OxmField::IpProto, ip_proto.into().0)
     }
 
-    /// Adds `vlan_vid`: packets whose outermost tag has this VLAN id (12 bits).
+    /// Matches `vlan_vid`: packets whose outermost tag has this VLAN id (12 bits).
     #[inline]
     pub fn vlan_vid(self, vlan_id: u16) -> Self {
         self.with_exact(OxmField::VlanVid, vlan_id | VLAN_PRESENT)
     }
 
-    /// Adds `vlan_vid`: packets without a VLAN tag (OFPVID_NONE).
+    /// Matches `vlan_vid`: packets without a VLAN tag (OFPVID_NONE).
     #[inline]
     pub fn untagged(self) -> Self {
         self.with_exact(OxmField::VlanVid, 0_u16)
@@ -308,7 +308,7 @@ impl Match<'_> {
     }
 }
 
-/// Set in `vlan_vid` if the packet has a VLAN tag (OFPVID_PRESENT).
+/// The bit of `vlan_vid` that is set if the packet has a VLAN tag (OFPVID_PRESENT).
 pub const VLAN_PRESENT: u16 = 0x1000;
 
 impl Default for Match<'_> {

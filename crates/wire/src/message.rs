@@ -8,14 +8,14 @@ use crate::{
     QueueConfig, Role, SwitchConfig, TableMod,
 };
 
-/// A message. Names are 1.3's; 1.0's vendor is [`Message::Experimenter`], its stats are multipart messages.
+/// A message. Names are those of 1.3; 1.0's vendor is [`Message::Experimenter`], its stats are multipart messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// Opens a connection.
     Hello(Hello<'a>),
     /// An error.
     Error(ErrorMessage<'a>),
-    /// Checks that the peer is alive; it sends the payload back.
+    /// Checks that the peer is alive. The peer sends the payload back.
     EchoRequest(&'a [u8]),
     /// The reply to an echo request, with its payload.
     EchoReply(&'a [u8]),
@@ -53,7 +53,7 @@ pub enum Message<'a> {
     MultipartReply(MultipartReply<'a>),
     /// Requests that the switch process all earlier messages before any later one.
     BarrierRequest,
-    /// All messages before the barrier request have been processed.
+    /// Confirms that all messages before the barrier request have been processed.
     BarrierReply,
     /// Requests a port's queues.
     QueueGetConfigRequest(PortNo),

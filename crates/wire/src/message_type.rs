@@ -1,4 +1,4 @@
-//! The types of messages, by number, and their names in errors.
+//! The numbers of message types, and their names in errors.
 
 use crate::Version;
 
@@ -75,7 +75,7 @@ pub(crate) const OF10_TYPES: usize = OF10.len();
 /// The number of types in 1.3.
 pub(crate) const OF13_TYPES: usize = OF13.len();
 
-/// Returns the name in errors of a message of this type.
+/// Returns the name of a message type, for errors.
 pub(crate) const fn name(version: Version, message_type: u8) -> &'static str {
     let names: &[&str] = match version {
         Version::Of10 => &OF10,

@@ -1,17 +1,17 @@
-//! Meters: rate limits that packets pass through.
+//! Meters, which limit the rates of packets.
 
 use crate::List;
 use crate::codec::wire_enum;
 use bitflags::bitflags;
 
 wire_enum! {
-    /// A meter mod's command (`ofp_meter_mod_command`).
+    /// The command of a meter mod (`ofp_meter_mod_command`).
     MeterModCommand: u16 {
         /// Adds a meter.
         Add = 0,
         /// Changes a meter.
         Modify = 1,
-        /// Deletes a meter, or all.
+        /// Deletes a meter, or all meters.
         Delete = 2,
     }
 }
@@ -24,11 +24,11 @@ bitflags! {
         const KBPS = 1 << 0;
         /// Rates are in packets/s.
         const PKTPS = 1 << 1;
-        /// Burst sizes are given.
+        /// Bands have burst sizes.
         const BURST = 1 << 2;
         /// Statistics are collected.
         const STATS = 1 << 3;
-        /// Bits without a meaning are kept.
+        /// Undefined bits are kept.
         const _ = !0;
     }
 }
@@ -53,13 +53,13 @@ bitflags! {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterMod<'a> {
-    /// The command.
+    /// The unit, and the optional fields in use.
     pub command: MeterModCommand,
     /// The units and present fields.
     pub flags: MeterFlags,
-    /// Which meter.
+    /// The number of the meter.
     pub meter_id: u32,
-    /// Its bands.
+    /// The bands.
     pub bands: List<'a, MeterBand<'a>>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> MeterMod<'a> {
         Self::add(MeterFlags::PKTPS, meter_id, bands)
     }
 
-    /// Deletes a meter, and the flow entries that use it; [`crate::METER_ALL`] for all. A missing meter is no error.
+    /// Deletes a meter, and the flow entries that use it; [`crate::METER_ALL`] for all meters. A missing meter is no error.
     pub fn delete(meter_id: u32) -> Self {
         Self {
             command: MeterModCommand::Delete,
@@ -101,7 +101,7 @@ impl<'a> MeterMod<'a> {
         }
     }
 
-    /// A band with a burst size makes the burst sizes of all bands valid (OFPMF_BURST).
+    /// Adds a meter. If any band has a burst size, the burst sizes of all bands are valid (OFPMF_BURST).
     fn add(
         unit: MeterFlags,
         meter_id: u32,
@@ -121,8 +121,8 @@ impl<'a> MeterMod<'a> {
     }
 }
 
-/// One band of a meter: the rate above which it acts, and its action. Rate and burst are in the unit that the meter's flags
-/// name: kb/s and kilobits, or packets/s and packets.
+/// A band of a meter: an action, and the rate above which it applies. Rate and burst have the unit in the meter's flags: kb/s
+/// and kilobits, or packets/s and packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterBand<'a> {
     /// Drops packets.
@@ -171,7 +171,7 @@ impl MeterBand<'_> {
         }
     }
 
-    /// Sets the burst size. If one band of a meter has one, each of its bands needs one.
+    /// Sets the burst size. If one band of a meter has one, all its bands need one.
     pub const fn burst(mut self, size: u32) -> Self {
         match &mut self {
             Self::Drop { burst_size, .. }

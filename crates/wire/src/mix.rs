@@ -1,11 +1,11 @@
 //! A hash of numbers.
 
-/// The step from one state of SplitMix64 to the next: 2^64 over the golden ratio.
+/// The difference between successive states of SplitMix64: 2^64 divided by the golden ratio.
 pub const MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A permutation of 64-bit numbers in which each bit of the input changes about half of the result's: the number that SplitMix64
-/// draws in this state (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), for hashes of flows
-/// and for random streams. [`MIX_STEP`] later is its next state.
+/// A permutation of 64-bit numbers, for hashes of flows and for random streams. Each bit of the input changes about half of the
+/// result's. The result is the number that SplitMix64 draws in this state (Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators", OOPSLA 2014); the next state is [`MIX_STEP`] higher.
 #[inline]
 pub const fn mix(state: u64) -> u64 {
     let number = state.wrapping_add(MIX_STEP);

@@ -1,4 +1,4 @@
-//! Multipart requests and replies about a switch's state (1.0 calls them stats).
+//! Multipart requests and replies about the state of a switch (stats in 1.0).
 
 use crate::port::{FixedName, FixedNameRef};
 use crate::{
@@ -13,7 +13,7 @@ bitflags! {
     pub struct MultipartFlags: u16 {
         /// More messages of this request or reply follow.
         const MORE = 1 << 0;
-        /// Bits without a meaning are kept.
+        /// Undefined bits are kept.
         const _ = !0;
     }
 }
@@ -30,38 +30,38 @@ pub struct MultipartRequest<'a> {
 /// The kinds of multipart requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartRequestBody<'a> {
-    /// Maker, model, serial number.
+    /// The manufacturer, model and serial number.
     Desc,
-    /// Flow entries, each.
+    /// Single flow entries.
     Flow(FlowStatsRequest<'a>),
-    /// Flow entries, summed up.
+    /// The totals of flow entries.
     Aggregate(FlowStatsRequest<'a>),
-    /// Tables.
+    /// The counters of tables.
     Table,
-    /// A port's counters, or all ports' with [`PortNo::ANY`].
+    /// The counters of a port, or of all ports with [`PortNo::ANY`].
     PortStats(PortNo),
-    /// Queues' counters.
+    /// The counters of queues.
     Queue {
-        /// The port; [`PortNo::ANY`] for all (1.0: `OFPP_ALL`, which is [`PortNo::ALL`]).
+        /// The port; [`PortNo::ANY`] for all ports (1.0: `OFPP_ALL`, which is [`PortNo::ALL`]).
         port: PortNo,
-        /// The queue; [`crate::QUEUE_ALL`] for all.
+        /// The queue; [`crate::QUEUE_ALL`] for all queues.
         queue_id: u32,
     },
-    /// A group's counters, or all groups' with [`crate::GROUP_ALL`]. 1.3 only, like all following ones except the last.
+    /// The counters of a group, or of all groups with [`crate::GROUP_ALL`]. 1.3 only, like all following ones except the last.
     Group(u32),
-    /// All groups' types and buckets.
+    /// The types and buckets of all groups.
     GroupDesc,
     /// The switch's group features.
     GroupFeatures,
-    /// A meter's counters, or all meters' with [`crate::METER_ALL`].
+    /// The counters of a meter, or of all meters with [`crate::METER_ALL`].
     Meter(u32),
-    /// A meter's configuration, or all meters'.
+    /// The configuration of a meter, or of all meters with [`crate::METER_ALL`].
     MeterConfig(u32),
     /// The switch's meter features.
     MeterFeatures,
     /// The table features; with rows, sets them.
     TableFeatures(List<'a, TableFeatures<'a>>),
-    /// All ports' descriptions.
+    /// The descriptions of all ports.
     PortDesc,
     /// An experimenter's request (1.0: a vendor's).
     Experimenter(ExperimenterMultipart<'a>),
@@ -72,40 +72,40 @@ pub enum MultipartRequestBody<'a> {
 pub struct MultipartReply<'a> {
     /// Whether more messages follow.
     pub flags: MultipartFlags,
-    /// The rows or the structure that were requested.
+    /// The requested rows or structure.
     pub body: MultipartReplyBody<'a>,
 }
 
 /// The kinds of multipart replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartReplyBody<'a> {
-    /// Maker, model, serial number.
+    /// The manufacturer, model and serial number.
     Desc(Desc<'a>),
-    /// Flow entries.
+    /// Single flow entries.
     Flow(List<'a, FlowStats<'a>>),
-    /// Flow entries, summed up.
+    /// The totals of flow entries.
     Aggregate(AggregateStats),
-    /// Tables.
+    /// The counters of tables.
     Table(List<'a, TableStats>),
-    /// Ports' counters.
+    /// The counters of ports.
     PortStats(List<'a, PortStats>),
-    /// Queues' counters.
+    /// The counters of queues.
     Queue(List<'a, QueueStats>),
-    /// Groups' counters. 1.3 only, like all following ones except the last.
+    /// The counters of groups. 1.3 only, like all following ones except the last.
     Group(List<'a, GroupStats<'a>>),
-    /// Groups' types and buckets.
+    /// The types and buckets of groups.
     GroupDesc(List<'a, GroupDesc<'a>>),
     /// The switch's group features.
     GroupFeatures(GroupFeatures),
-    /// Meters' counters.
+    /// The counters of meters.
     Meter(List<'a, MeterStats<'a>>),
-    /// Meters' configuration.
+    /// The configurations of meters.
     MeterConfig(List<'a, MeterConfig<'a>>),
     /// The switch's meter features.
     MeterFeatures(MeterFeatures),
     /// The table features.
     TableFeatures(List<'a, TableFeatures<'a>>),
-    /// Ports' descriptions.
+    /// The descriptions of ports.
     PortDesc(List<'a, Port>),
     /// An experimenter's reply (1.0: a vendor's).
     Experimenter(ExperimenterMultipart<'a>),
@@ -116,29 +116,29 @@ pub enum MultipartReplyBody<'a> {
 pub struct ExperimenterMultipart<'a> {
     /// The experimenter's id.
     pub experimenter: u32,
-    /// The bytes after the experimenter id. In 1.3 the first four are the experimenter's own type.
+    /// The bytes after the experimenter id. In 1.3, the first four are the type that the experimenter assigns.
     pub data: &'a [u8],
 }
 
 /// A selection of flow entries (`ofp_flow_stats_request`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatsRequest<'a> {
-    /// The table; [`crate::TABLE_ALL`] for all.
+    /// The table; [`crate::TABLE_ALL`] for all tables.
     pub table_id: u8,
-    /// Only entries that output here; [`PortNo::ANY`] for no restriction.
+    /// Selects entries that output to this port; [`PortNo::ANY`] for no restriction.
     pub out_port: PortNo,
-    /// Only entries that use this group; [`crate::GROUP_ANY`] for no restriction. 1.3 only.
+    /// Selects entries that use this group; [`crate::GROUP_ANY`] for no restriction. 1.3 only.
     pub out_group: u32,
-    /// Only entries whose cookie equals this in the bits of `cookie_mask`. 1.3 only.
+    /// Selects entries whose cookie equals this in the bits of `cookie_mask`. 1.3 only.
     pub cookie: u64,
-    /// The bits of `cookie` that count. 1.3 only.
+    /// The bits of `cookie` that are compared. 1.3 only.
     pub cookie_mask: u64,
-    /// Only entries within this match.
+    /// Selects entries whose match is within this one.
     pub match_: Match<'a>,
 }
 
 impl Default for FlowStatsRequest<'_> {
-    /// Selects all entries of all tables.
+    /// Returns a selection of all entries of all tables.
     fn default() -> Self {
         Self {
             table_id: crate::TABLE_ALL,
@@ -151,7 +151,7 @@ impl Default for FlowStatsRequest<'_> {
     }
 }
 
-/// Maker, model, serial number (`ofp_desc`). Over a thousand bytes, and so borrowed from the message.
+/// The manufacturer, model and serial number (`ofp_desc`). They have over a thousand bytes, so the message is borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desc<'a> {
     /// The manufacturer.
@@ -162,11 +162,11 @@ pub struct Desc<'a> {
     pub sw_desc: FixedNameRef<'a, 256>,
     /// The serial number.
     pub serial_num: FixedNameRef<'a, 32>,
-    /// The datapath, in words for operators.
+    /// A description of the datapath for operators.
     pub dp_desc: FixedNameRef<'a, 256>,
 }
 
-/// Both versions have this layout.
+/// The codec of this layout, which both versions have.
 impl<'a> Desc<'a> {
     pub(crate) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
@@ -187,14 +187,14 @@ impl<'a> Desc<'a> {
     }
 }
 
-/// One flow entry (`ofp_flow_stats`).
+/// A flow entry (`ofp_flow_stats`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStats<'a> {
-    /// The table it is in.
+    /// The table of the entry.
     pub table_id: u8,
-    /// Its duration: whole seconds.
+    /// The whole seconds of its duration.
     pub duration_sec: u32,
-    /// Its duration beyond the whole seconds, in nanoseconds.
+    /// The rest of its duration, in nanoseconds.
     pub duration_nsec: u32,
     /// Its priority.
     pub priority: u16,
@@ -216,7 +216,7 @@ pub struct FlowStats<'a> {
     pub instructions: List<'a, Instruction<'a>>,
 }
 
-/// Flow entries summed up (`ofp_aggregate_stats_reply`).
+/// The totals of flow entries (`ofp_aggregate_stats_reply`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AggregateStats {
     /// The number of packets that they matched.
@@ -227,10 +227,10 @@ pub struct AggregateStats {
     pub flow_count: u32,
 }
 
-/// One table (`ofp_table_stats`).
+/// The counters of a table (`ofp_table_stats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableStats {
-    /// Which table.
+    /// The number of the table.
     pub table_id: u8,
     /// 1.0 only: its name.
     pub name: FixedName<32>,
@@ -238,18 +238,18 @@ pub struct TableStats {
     pub wildcards: u32,
     /// 1.0 only: its maximum number of entries.
     pub max_entries: u32,
-    /// Its number of entries.
+    /// The number of entries.
     pub active_count: u32,
-    /// The number of looked-up packets.
+    /// The number of packets looked up.
     pub lookup_count: u64,
-    /// The number of matched packets.
+    /// The number of packets matched.
     pub matched_count: u64,
 }
 
-/// One port's counters (`ofp_port_stats`); all ones for a counter that is not kept.
+/// The counters of a port (`ofp_port_stats`). A counter that is not kept is all ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortStats {
-    /// Which port.
+    /// The number of the port.
     pub port_no: PortNo,
     /// Packets received.
     pub rx_packets: u64,
@@ -275,18 +275,18 @@ pub struct PortStats {
     pub rx_crc_err: u64,
     /// Collisions.
     pub collisions: u64,
-    /// The time that the port has been up: whole seconds; 0 in 1.0.
+    /// The whole seconds of the time that the port has been up; 0 in 1.0.
     pub duration_sec: u32,
-    /// Its duration beyond the whole seconds, in nanoseconds; 0 in 1.0.
+    /// The rest of that time, in nanoseconds; 0 in 1.0.
     pub duration_nsec: u32,
 }
 
-/// One queue's counters (`ofp_queue_stats`).
+/// The counters of a queue (`ofp_queue_stats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStats {
-    /// The port it belongs to.
+    /// The port of the queue.
     pub port_no: PortNo,
-    /// Its number.
+    /// The number of the queue.
     pub queue_id: u32,
     /// Bytes sent.
     pub tx_bytes: u64,
@@ -294,46 +294,46 @@ pub struct QueueStats {
     pub tx_packets: u64,
     /// Packets dropped because of overrun.
     pub tx_errors: u64,
-    /// Its duration: whole seconds; 0 in 1.0.
+    /// The whole seconds of its duration; 0 in 1.0.
     pub duration_sec: u32,
-    /// Its duration beyond the whole seconds, in nanoseconds; 0 in 1.0.
+    /// The rest of its duration, in nanoseconds; 0 in 1.0.
     pub duration_nsec: u32,
 }
 
-/// One group's counters (`ofp_group_stats`).
+/// The counters of a group (`ofp_group_stats`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStats<'a> {
-    /// Which group.
+    /// The number of the group.
     pub group_id: u32,
     /// The number of entries and groups that refer to it.
     pub ref_count: u32,
-    /// Packets that it handled.
+    /// The number of packets.
     pub packet_count: u64,
-    /// Bytes of them.
+    /// The number of bytes.
     pub byte_count: u64,
-    /// Its duration: whole seconds.
+    /// The whole seconds of its duration.
     pub duration_sec: u32,
-    /// Its duration beyond the whole seconds, in nanoseconds.
+    /// The rest of its duration, in nanoseconds.
     pub duration_nsec: u32,
-    /// Each bucket's share.
+    /// The counters of each bucket.
     pub buckets: List<'a, BucketCounter>,
 }
 
-/// Counters of one bucket of a group (`ofp_bucket_counter`), or one band of a meter (`ofp_meter_band_stats`).
+/// The counters of a bucket (`ofp_bucket_counter`), or of a band of a meter (`ofp_meter_band_stats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketCounter {
-    /// Packets.
+    /// The number of packets.
     pub packet_count: u64,
-    /// Bytes.
+    /// The number of bytes.
     pub byte_count: u64,
 }
 
-/// One group's type and buckets (`ofp_group_desc`).
+/// The type and buckets of a group (`ofp_group_desc`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupDesc<'a> {
     /// The group's type.
     pub group_type: GroupType,
-    /// Which group.
+    /// The number of the group.
     pub group_id: u32,
     /// Its buckets.
     pub buckets: List<'a, Bucket<'a>>,
@@ -352,31 +352,31 @@ pub struct GroupFeatures {
     pub actions: [u32; 4],
 }
 
-/// One meter's counters (`ofp_meter_stats`).
+/// The counters of a meter (`ofp_meter_stats`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterStats<'a> {
-    /// Which meter.
+    /// The number of the meter.
     pub meter_id: u32,
     /// The number of entries that refer to it.
     pub flow_count: u32,
-    /// Packets received.
+    /// The number of packets received.
     pub packet_in_count: u64,
-    /// Bytes of them.
+    /// The number of bytes received.
     pub byte_in_count: u64,
-    /// Its duration: whole seconds.
+    /// The whole seconds of its duration.
     pub duration_sec: u32,
-    /// Its duration beyond the whole seconds, in nanoseconds.
+    /// The rest of its duration, in nanoseconds.
     pub duration_nsec: u32,
     /// The counters of each band.
     pub bands: List<'a, BucketCounter>,
 }
 
-/// One meter's configuration (`ofp_meter_config`).
+/// The configuration of a meter (`ofp_meter_config`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterConfig<'a> {
-    /// The units and present fields.
+    /// The unit, and the optional fields in use.
     pub flags: MeterFlags,
-    /// Which meter.
+    /// The number of the meter.
     pub meter_id: u32,
     /// Its bands.
     pub bands: List<'a, MeterBand<'a>>,

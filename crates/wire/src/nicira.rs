@@ -1,5 +1,5 @@
-//! Nicira's extensions to OpenFlow 1.0 for several controllers, as in Open vSwitch: roles, and the asynchronous messages
-//! each controller wants. 1.3 has its own messages for both ([`Message::RoleRequest`], [`Message::SetAsync`]).
+//! Nicira's extensions to OpenFlow 1.0 for several controllers, as in Open vSwitch: roles, and filters of asynchronous
+//! messages. 1.3 has its own messages for both ([`Message::RoleRequest`], [`Message::SetAsync`]).
 //!
 //! ```
 //! use urtica_wire::{ControllerRole, Message, NiciraMessage, Version};
@@ -28,17 +28,17 @@ const NXT_ROLE_REQUEST: u32 = 10;
 const NXT_ROLE_REPLY: u32 = 11;
 const NXT_SET_ASYNC_CONFIG: u32 = 19;
 
-/// Roles have other numbers than in 1.3: 1.3's "equal" is "other" here, and "no change" does not exist.
+/// The numbers of roles differ from 1.3: 1.3's "equal" is "other" here, and "no change" does not exist.
 const NX_ROLE_OTHER: u32 = 0;
 const NX_ROLE_MASTER: u32 = 1;
 const NX_ROLE_SLAVE: u32 = 2;
 
-/// The type of errors that 1.0 lacks: the code is `NXVC_VENDOR_ERROR`, and the data start with the vendor and the
-/// vendor's type and code.
+/// The type of errors that 1.0 lacks. The code is `NXVC_VENDOR_ERROR`, and the data start with the vendor and the vendor's
+/// type and code.
 const NXET_VENDOR: u16 = 0xb0c2;
 const NXVC_VENDOR_ERROR: u16 = 0;
 
-/// The start of such data if a slave is refused: Nicira's (1, 514).
+/// The start of such data when a slave is refused: Nicira's (1, 514).
 const IS_SLAVE: [u8; 8] = [0, 0, 0x23, 0x20, 0, 1, 2, 2];
 
 /// The bytes after the vendor id.
@@ -47,7 +47,7 @@ const BODY: Structure = Structure::Body {
     message_type: 4,
 };
 
-/// A vendor message of Nicira's.
+/// A vendor message of Nicira.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NiciraMessage {
@@ -60,10 +60,10 @@ pub enum NiciraMessage {
 }
 
 impl NiciraMessage {
-    /// Reads a vendor message; returns `None` if it is another vendor's, or another one of Nicira's.
+    /// Decodes a vendor message; returns `None` if it is another vendor's, or another one of Nicira's.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is one of these with another length.
+    /// [`DecodeError`] if it is one of these but has another length.
     pub fn decode(vendor: &Experimenter) -> Result<Option<Self>, DecodeError> {
         if vendor.experimenter != NICIRA {
             return Ok(None);
@@ -82,7 +82,7 @@ impl NiciraMessage {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] if it requests [`ControllerRole::NoChange`], which Nicira's messages lack; `out` is then unchanged.
+    /// [`EncodeError`] if it requests [`ControllerRole::NoChange`], which Nicira's messages lack; then `out` is unchanged.
     pub fn write(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mut data = Vec::new();
         match self {
@@ -112,7 +112,7 @@ fn decode_role(number: u32) -> ControllerRole {
         NX_ROLE_OTHER => ControllerRole::Equal,
         NX_ROLE_MASTER => ControllerRole::Master,
         NX_ROLE_SLAVE => ControllerRole::Slave,
-        // Its number here may be another role's in 1.3.
+        // This number may be another role in 1.3.
         _ => ControllerRole::Other(number | 1 << 31),
     }
 }
@@ -130,7 +130,7 @@ fn encode_role(role: ControllerRole) -> Result<u32, EncodeError> {
 }
 
 impl ErrorMessage<'_> {
-    /// Returns `true` if a switch refuses a slave's message: OFPBRC_IS_SLAVE, or in 1.0 Open vSwitch's equivalent.
+    /// Returns `true` if a switch refused a slave's message: OFPBRC_IS_SLAVE, or in 1.0 Open vSwitch's equivalent.
     pub fn is_slave(&self) -> bool {
         match self.code {
             ErrorCode::BadRequestIsSlave => true,
@@ -145,7 +145,7 @@ impl ErrorMessage<'_> {
     /// Appends OFPBRC_IS_SLAVE about `request`, or about its quoted start, to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] if that is too long; `out` is then unchanged.
+    /// [`EncodeError`] if the message is too long; then `out` is unchanged.
     pub fn write_is_slave(
         version: Version,
         xid: u32,

@@ -1,8 +1,7 @@
-//! The writers for frames of any kind.
+//! Writers for any kind of frame.
 //!
-//! The headers are read once, each field is written at its position, and missing fields are left out. That is more work
-//! than [`super`]'s writers do, which know the form of the whole message, but still a small part of the general
-//! encoder's.
+//! The headers are parsed once, each field is written at its position, and missing fields are omitted. This needs more time
+//! than the writers in [`super`], which know the form of the whole message, but still a small part of the general encoder's.
 
 use super::layers::{Layers, Network, Upper};
 use super::{ExactFlowMod, OF10_FLOW_MOD, append};
@@ -13,11 +12,11 @@ use crate::of10::matching::{
 };
 use crate::{OxmField, VLAN_PRESENT, Version};
 
-/// The priority's position in a VLAN tag.
+/// The offset of the priority in a VLAN tag, in bits.
 const PCP_SHIFT: u32 = 13;
 
 impl ExactFlowMod<'_> {
-    /// Appends the message to `out` if its frame reaches beyond the Ethernet header and VLAN tags, and
+    /// Appends the message to `out` if its frame extends beyond the Ethernet header and VLAN tags, and
     /// [`ExactFlowMod::write_straight`] supports its ports and flags. Returns whether it was appended.
     #[inline(never)] // out of the way of frames that are written straight
     pub(super) fn write_any_frame(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> bool {
@@ -54,7 +53,7 @@ impl ExactFlowMod<'_> {
         };
         writer.put_layers(&layers);
         let match_len = writer.at - MATCH_AT;
-        // The padding is zeros already.
+        // The padding is already zero.
         writer.at = writer.at.next_multiple_of(8);
         let output = writer.put(&OF13_OUTPUT);
         output[12..16].copy_from_slice(&self.port.0.to_be_bytes());
@@ -66,7 +65,7 @@ impl ExactFlowMod<'_> {
     }
 }
 
-/// Fills in all but port and addresses, into the zeros of an `ofp_match`.
+/// Fills in all fields of an `ofp_match` of zeros, except port and addresses.
 #[inline(always)]
 fn fill_of10_match(layers: &Layers, match_: &mut [u8; MATCH_SIZE]) {
     const PORTS: u32 = OFPFW_TP_SRC | OFPFW_TP_DST;
@@ -99,7 +98,7 @@ fn fill_of10_match(layers: &Layers, match_: &mut [u8; MATCH_SIZE]) {
             wildcards |= OFPFW_NW_TOS | PORTS;
             match u8::try_from(arp.op()) {
                 Ok(op) => match_[25] = op,
-                // 1.0 has eight bits for it: a larger value is left out.
+                // 1.0 has eight bits for it, so a larger value is omitted.
                 Err(_) => wildcards |= OFPFW_NW_PROTO,
             }
             match_[28..32].copy_from_slice(&arp.spa().octets());
@@ -113,14 +112,14 @@ fn fill_of10_match(layers: &Layers, match_: &mut [u8; MATCH_SIZE]) {
     match_[0..4].copy_from_slice(&wildcards.to_be_bytes());
 }
 
-/// Writes the TLVs of 1.3 after each other, into zeros.
+/// A writer of consecutive TLVs of 1.3 into zeros.
 struct Writer<'o> {
     bytes: &'o mut [u8; LONGEST],
     at: usize,
 }
 
 impl Writer<'_> {
-    /// Writes a template, and returns it to be filled in.
+    /// Writes a template, and returns the copy to be filled in.
     #[inline(always)]
     fn put<const N: usize>(&mut self, template: &[u8; N]) -> &mut [u8; N] {
         let place = self.bytes[self.at..].first_chunk_mut();
@@ -130,7 +129,7 @@ impl Writer<'_> {
         place
     }
 
-    /// Writes the fields from `vlan_pcp` on, and fills in the earlier fields, which are already in place.
+    /// Writes the fields from `vlan_pcp` on, and fills in the values of earlier fields, which are already in place.
     #[inline(always)]
     fn put_layers(&mut self, layers: &Layers) {
         self.bytes[ETH_TYPE_AT..ETH_TYPE_AT + 2].copy_from_slice(&layers.eth_type.to_be_bytes());
@@ -190,12 +189,12 @@ impl Writer<'_> {
     }
 }
 
-/// Bytes in a message with all fields that one frame can have: IPv6 with a VLAN tag and ports.
+/// The size of a message with all fields that one frame can have, for IPv6 with a VLAN tag and ports, in bytes.
 const LONGEST: usize = 184;
 
 const MATCH_AT: usize = 48;
 
-/// The position of `eth_type`'s value.
+/// The offset of `eth_type`'s value.
 const ETH_TYPE_AT: usize = 84;
 
 /// The end of the TLV of `vlan_vid`, the last one that every match has.
@@ -242,8 +241,8 @@ const ARP: [u8; 22] = [
     0x80, 0, (OxmField::ArpTpa as u8) << 1, 4,    0, 0, 0, 0,
 ];
 
-/// `tcp_src` and `tcp_dst`, or their siblings.
+/// The TLVs of `tcp_src` and `tcp_dst`, or of the corresponding fields, with zeros for the values.
 const PORTS: [u8; 12] = [0x80, 0, 0, 2, 0, 0, 0x80, 0, 0, 2, 0, 0];
 
-/// `icmpv4_type` and `icmpv4_code`, or `icmpv6_type` and `icmpv6_code`.
+/// The TLVs of `icmpv4_type` and `icmpv4_code`, or of `icmpv6_type` and `icmpv6_code`, with zeros for the values.
 const ICMP: [u8; 10] = [0x80, 0, 0, 1, 0, 0x80, 0, 0, 1, 0];

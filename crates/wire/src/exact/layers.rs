@@ -1,7 +1,7 @@
-//! The positions of an exact match's values in a frame.
+//! The offsets of an exact match's values in a frame.
 //!
-//! One pass over the headers, without a list and an allocation. It finds the fields that [`ExactMatch::fields`] lists,
-//! which reads all headers and is the reference.
+//! They are found in one pass over the headers, without a list and without an allocation. The reference model is
+//! [`ExactMatch::fields`], which reads all headers.
 //!
 //! [`ExactMatch::fields`]: crate::ExactMatch::fields
 
@@ -11,13 +11,13 @@ use crate::packet::{
     ether_type, ethernet, ip_proto, ipv6_ext,
 };
 
-/// The headers that an exact match has fields of.
+/// The headers of which an exact match has fields.
 pub(super) struct Layers<'a> {
     /// Both addresses and the next two bytes.
     pub ethernet: &'a [u8; ethernet::HEADER_LEN],
     /// The outermost VLAN tag: priority, CFI and VLAN id.
     pub vlan_tci: Option<u16>,
-    /// Behind all tags.
+    /// The EtherType after all tags.
     pub eth_type: u16,
     pub network: Network<'a>,
 }
@@ -26,25 +26,25 @@ pub(super) struct Layers<'a> {
 pub(super) enum Network<'a> {
     Arp(ArpView<'a>),
     Ipv4(Ipv4View<'a>, Upper),
-    /// The protocol is `None` if extension headers hide it.
+    /// IPv6. The protocol is `None` if extension headers hide it.
     Ipv6(Ipv6View<'a>, Option<u8>, Upper),
-    /// A protocol without fields, or a header that is incomplete in the frame.
+    /// A protocol without fields, or a header that is truncated in the frame.
     Other,
 }
 
 /// The layer above IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Upper {
-    /// The sender's port and the receiver's, and the field of the former; the latter's field is the next one.
+    /// The sender's and the receiver's port, with the field of the former; the latter's is the next one.
     Ports(OxmField, u16, u16),
-    /// ICMP's type and code, and the field of the former; the latter's field is the next one.
+    /// ICMP's type and code, with the field of the former; the latter's is the next one.
     Icmp(OxmField, u8, u8),
-    /// A protocol without fields, a later fragment, or a header that is incomplete in the frame.
+    /// A protocol without fields, a later fragment, or a header that is truncated in the frame.
     Other,
 }
 
 impl<'a> Layers<'a> {
-    /// `None` for a frame that ends within its Ethernet header or a VLAN tag.
+    /// Parses a frame; returns `None` if it ends within its Ethernet header or a VLAN tag.
     #[inline(always)] // into the writers, so that a view is no more than what they use of it
     pub fn of(frame: &'a [u8]) -> Option<Self> {
         let (ethernet, payload) = frame.split_first_chunk::<{ ethernet::HEADER_LEN }>()?;

@@ -13,7 +13,7 @@ fn port() -> impl Strategy<Value = PortNo> {
 }
 
 proptest! {
-    /// Differential test: the general encoder is the reference.
+    /// A differential test with the general encoder as reference model.
     #[test]
     fn flow_mods_equal_the_general_encoders(
         frame in frames::any_frame(),
@@ -35,7 +35,7 @@ proptest! {
                 flow_mod.write_general(version, xid, &mut naive);
             prop_assert_eq!(fast_result, naive_result);
             prop_assert_eq!(&fast, &naive);
-            // Also of the frames that it does not get, because they are written straight.
+            // This includes frames that it would not get, since they are written directly.
             let mut any = vec![7];
             if flow_mod.write_any_frame(version, xid, &mut any) {
                 prop_assert_eq!(any, naive);
@@ -43,7 +43,7 @@ proptest! {
         }
     }
 
-    /// And of the straight-line packet-out.
+    /// Like the above, for the straight-line packet-out.
     #[test]
     fn packet_outs_equal_the_general_encoders(
         data in prop::collection::vec(any::<u8>(), 0..200),

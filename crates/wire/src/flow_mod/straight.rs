@@ -1,9 +1,9 @@
 //! A straight-line writer of flow mods that programs build from fields, instructions and actions.
 //!
-//! A program that reacts to packets sends one for each flow. The match is stored as it is written in 1.3, so that the message
-//! is a head of constant size, filled in, and an append for each action. Anything unusual is refused, and so is anything that
-//! the version cannot express: the general encoder ([`Message::encode`](crate::Message::encode)) then writes it or returns the
-//! error. It is the reference; the tests compare every message with its own.
+//! A program that reacts to packets sends one flow mod for each flow. The match is stored in 1.3's encoding, so the message
+//! is a head of constant size, which is filled in, and an append for each action. The writer refuses unusual flow mods, and
+//! those that the version cannot express: the general encoder ([`Message::encode`](crate::Message::encode)) then writes them
+//! or returns the error. It is the reference model, with which tests compare every message.
 
 use super::{FlowMod, FlowModFlags};
 use crate::matching::Repr;
@@ -12,8 +12,8 @@ use crate::message_type::OFPT_FLOW_MOD;
 use crate::of10::matching::inline::{fill, wire_port};
 use crate::{Action, Element, Field, GROUP_ANY, Instruction, OxmField, Version};
 
-/// Appends the flow mod with its header, and returns `true`. If it is not of the frequent form, returns `false`; `out` is then
-/// unchanged.
+/// Appends the flow mod with its header, and returns `true`. Returns `false` if it does not have the frequent form; then `out`
+/// is unchanged.
 pub(crate) fn write(flow_mod: &FlowMod, version: Version, xid: u32, out: &mut Vec<u8>) -> bool {
     let (Repr::Inline(fields), Some(instructions)) =
         (&flow_mod.match_.0, flow_mod.instructions.values())
@@ -54,7 +54,7 @@ fn append<const N: usize>(out: &mut Vec<u8>) -> &mut [u8; N] {
 /// The size of `ofp_flow_mod` of 1.0 in bytes.
 const OF10_SIZE: usize = 72;
 
-/// Appends `ofp_flow_mod` of 1.0 (section 5.3.3) and its actions, all but its length.
+/// Appends `ofp_flow_mod` of 1.0 (section 5.3.3) and its actions, without filling in its length.
 fn of10(
     flow_mod: &FlowMod,
     fields: &InlineFields,
@@ -88,7 +88,7 @@ fn of10(
         .all(|instruction| of10_instruction(instruction, out))
 }
 
-/// Returns `true` if the flow mod has nothing that 1.0 lacks, and flags with equal bits in both versions.
+/// Returns `true` if the flow mod has nothing that 1.0 lacks, and only flags with the same bits in both versions.
 #[inline]
 fn fits_of10(flow_mod: &FlowMod) -> bool {
     const SAME_BITS: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
@@ -98,7 +98,7 @@ fn fits_of10(flow_mod: &FlowMod) -> bool {
         && SAME_BITS.contains(flow_mod.flags)
 }
 
-/// Appends the actions of an instruction to apply some. 1.0 has no others.
+/// Appends the actions of an apply-actions instruction. 1.0 has no other actions.
 #[inline]
 fn of10_instruction(instruction: &Instruction, out: &mut Vec<u8>) -> bool {
     let Instruction::ApplyActions(actions) = instruction else {
@@ -112,7 +112,7 @@ fn of10_instruction(instruction: &Instruction, out: &mut Vec<u8>) -> bool {
         .all(|action| of10_action(action, out) || action.encode(Version::Of10, out).is_ok())
 }
 
-/// Appends an action of a frequent kind and returns `true`.
+/// Appends an action, and returns `true`, if it is of a frequent kind.
 #[inline]
 fn of10_action(action: &Action, out: &mut Vec<u8>) -> bool {
     match *action {
@@ -131,7 +131,7 @@ fn of10_action(action: &Action, out: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Appends `ofp_action_dl_addr` or `ofp_action_nw_addr` and returns `true`, if it is one for this field.
+/// Appends `ofp_action_dl_addr` or `ofp_action_nw_addr`, and returns `true`, if there is one for this field.
 #[inline]
 fn of10_set_field(field: OxmField, value: u128, out: &mut Vec<u8>) -> bool {
     let (action_type, is_mac) = match field {
@@ -155,10 +155,10 @@ fn of10_set_field(field: OxmField, value: u128, out: &mut Vec<u8>) -> bool {
 /// The offset of the match in `ofp_flow_mod` of 1.3.
 const OF13_MATCH: usize = 48;
 
-/// The offset of its fields.
+/// The offset of the fields in the match.
 const OF13_FIELDS: usize = OF13_MATCH + 4;
 
-/// Appends `ofp_flow_mod` of 1.3 (section 7.3.4.1) and its instructions, all but its length.
+/// Appends `ofp_flow_mod` of 1.3 (section 7.3.4.1) and its instructions, without filling in its length.
 fn of13(
     flow_mod: &FlowMod,
     fields: &InlineFields,
@@ -169,7 +169,7 @@ fn of13(
     if flow_mod.flags.contains(FlowModFlags::EMERG) {
         return false;
     }
-    // All of the buffer is copied, since the copy then has a constant size; after the padding it is cut off.
+    // The whole buffer is copied, since a copy of constant size is faster; then it is truncated after the padding.
     let match_len = 4 + fields.len();
     let end = out.len() + OF13_MATCH + match_len.next_multiple_of(8);
     let head: &mut [u8; OF13_FIELDS + CAPACITY] = append(out);
@@ -212,7 +212,7 @@ fn of13_instruction(instruction: &Instruction, out: &mut Vec<u8>) -> bool {
     are_written && set_length(start, start + 2, out)
 }
 
-/// Appends an action of a frequent kind and returns `true`.
+/// Appends an action, and returns `true`, if it is of a frequent kind.
 #[inline]
 fn of13_action(action: &Action, out: &mut Vec<u8>) -> bool {
     match *action {
@@ -230,7 +230,7 @@ fn of13_action(action: &Action, out: &mut Vec<u8>) -> bool {
     }
 }
 
-/// The size of each field in bytes, by its number.
+/// The size of each field in bytes, by field number.
 const WIDTHS: [u8; OxmField::ALL.len()] = {
     let mut widths = [0; OxmField::ALL.len()];
     let mut at = 0;
@@ -241,7 +241,7 @@ const WIDTHS: [u8; OxmField::ALL.len()] = {
     widths
 };
 
-/// Appends `ofp_action_set_field` and returns `true`, if the field has at most eight bytes, all of which are set.
+/// Appends `ofp_action_set_field`, and returns `true`, if the field has at most eight bytes, and all of them are set.
 #[inline]
 fn of13_set_field(field: OxmField, value: u128, mask: u128, out: &mut Vec<u8>) -> bool {
     let width = WIDTHS[field as usize];

@@ -1,4 +1,4 @@
-//! The fields of a match, however it is stored.
+//! The fields of a match, in any representation.
 
 use super::{Match, Repr, inline};
 use crate::{Field, codec, of10};
@@ -29,8 +29,8 @@ impl<'a> Iterator for Fields<'a, '_> {
 }
 
 impl<'a> Match<'a> {
-    /// Returns the fields, in the order of the wire or in which they were added. The fields of a match from the wire
-    /// are decoded without allocating; only an exact match makes a list of them first.
+    /// Returns the fields, in the order of the wire or in which they were added. The fields of a match from the wire are decoded
+    /// without allocating; only an exact match first creates a list of them.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> {
         match &self.0 {
             Repr::Of10(bytes) => Fields::Of10(of10::matching::fields(bytes)),
@@ -41,14 +41,13 @@ impl<'a> Match<'a> {
         }
     }
 
-    /// Returns `true` if 1.0 has no wildcard bit set for this match: such entries have the highest priority (1.0 section
-    /// 3.4).
+    /// Returns `true` if this match has no wildcard bits in 1.0. Such entries have the highest priority (1.0 section 3.4).
     pub fn is_exact_in_of10(&self) -> bool {
         of10::matching::is_without_wildcards(self)
     }
 
-    /// Returns the `dl_vlan_pcp` of a match from 1.0 with `dl_vlan=OFP_VLAN_NONE`. It is not a field, because untagged
-    /// packets have no priority. To write it back, add [`Match::vlan_pcp`].
+    /// Returns the `dl_vlan_pcp` of a match from 1.0 with `dl_vlan=OFP_VLAN_NONE`. It is not a field, since untagged packets have
+    /// no priority. [`Match::vlan_pcp`] adds it again for writing.
     pub fn pcp_of_untagged(&self) -> Option<u8> {
         match &self.0 {
             Repr::Of10(bytes) => of10::matching::pcp_of_untagged(bytes),

@@ -1,16 +1,16 @@
-//! Fields of a match that a program builds, stored as they are written in 1.3: one after the other, as OXM TLVs.
+//! The fields of a match that a program builds, stored in 1.3's encoding: consecutive OXM TLVs.
 //!
 //! A program sets a field once and sends the match once, so a field is converted and checked when it is set, and writing it
-//! copies bytes. Only fields that every encoder accepts are stored: with all their bits, or with a mask that they may have,
-//! none twice. Any other match is a list of fields, and so is one that is longer than the buffer.
+//! copies bytes. Only fields that every encoder accepts are stored: without a mask, or with a mask that they may have, and
+//! without duplicates. Any other match is a list of fields, and so is one that is longer than the buffer.
 
 use crate::{Field, OxmField};
 
-/// The size of the buffer in bytes. All fields of an IPv4 packet with ports fit, without masks (83 bytes). The header of
-/// `ofp_match`, four bytes, makes it a multiple of eight.
+/// The size of the buffer in bytes. All fields of an IPv4 packet with ports fit, without masks (83 bytes). With the header of
+/// `ofp_match`, four bytes, it is a multiple of eight.
 pub(crate) const CAPACITY: usize = 92;
 
-/// The number of zeros after the largest TLVs, so that [`InlineFields::tlv_at`] needs not tell a TLV's size.
+/// The number of zeros after the longest TLVs, so that [`InlineFields::tlv_at`] need not determine a TLV's size.
 const SLACK: usize = 8;
 
 /// The size of a TLV's header in bytes.
@@ -22,7 +22,7 @@ const HAS_MASK: u8 = 1;
 /// OXM TLVs of class OFPXMC_OPENFLOW_BASIC.
 #[derive(Clone, Copy)]
 pub(crate) struct InlineFields {
-    /// The set of fields: the bit of a field's number.
+    /// The set of fields: a bit for each field's number.
     present: u64,
     /// The size of the TLVs in bytes.
     len: u32,
@@ -37,8 +37,8 @@ impl InlineFields {
         bytes: [0; CAPACITY + SLACK],
     };
 
-    /// Adds a field with all its bits, and returns `true`, if it is not there yet and there is space. Bits of `value`
-    /// beyond the field's width are dropped.
+    /// Adds a field without a mask, and returns `true`, if it is not present yet and there is space. Bits of `value` beyond the
+    /// field's width are dropped.
     #[inline(always)] // most callers name the field, whose size is then a constant
     pub(crate) fn push_exact(&mut self, field: OxmField, value: u128) -> bool {
         let width = field.bytes();
@@ -49,8 +49,8 @@ impl InlineFields {
         true
     }
 
-    /// Adds a field of which only the bits in `mask` count, and returns `true`, if it may have this mask, is not there yet
-    /// and there is space. A mask of all bits is no mask. Bits of `value` beyond the mask are dropped.
+    /// Adds a field in which only the bits in `mask` are compared, and returns `true`, if it may have this mask, is not present
+    /// yet and there is space. A mask of all bits is no mask. Bits of `value` outside the mask are dropped.
     #[inline(always)] // most callers name the field, whose size is then a constant
     pub(crate) fn push_masked(&mut self, field: OxmField, value: u128, mask: u128) -> bool {
         let mask = mask & field.full_mask();
@@ -69,7 +69,7 @@ impl InlineFields {
         true
     }
 
-    /// Adds the header of a field that is not there yet, if there is space, and returns the `length` bytes after it.
+    /// Adds the header of a field that is not present yet, if there is space, and returns the `length` bytes after it.
     #[inline(always)]
     fn push_header(&mut self, field: OxmField, has_mask: u8, length: usize) -> Option<&mut [u8]> {
         let start = self.len as usize;
@@ -86,7 +86,7 @@ impl InlineFields {
         Some(&mut tlv[HEADER_SIZE..])
     }
 
-    /// Returns the set of fields: the bit of each field's number.
+    /// Returns the set of fields: a bit for each field's number.
     pub(crate) fn present(&self) -> u64 {
         self.present
     }
@@ -103,13 +103,13 @@ impl InlineFields {
         self.len as usize
     }
 
-    /// Returns the TLVs and zeros after them: a copy of constant size is a few moves, where one of the TLVs alone is a call.
+    /// Returns the TLVs with zeros after them. Copying a constant size needs a few moves, but copying only the TLVs is a call.
     #[inline]
     pub(crate) fn padded(&self) -> &[u8; CAPACITY] {
         self.bytes.first_chunk().expect("there are some more")
     }
 
-    /// Returns the first twelve bytes of a TLV and what follows it: header and value, with the mask if both are short.
+    /// Returns the first twelve bytes of a TLV and the bytes after it: header and value, and the mask if both are short.
     #[inline]
     pub(crate) fn tlv_at(&self, at: usize) -> Option<&[u8; 12]> {
         self.bytes.get(at..at + 12)?.first_chunk()
@@ -136,7 +136,7 @@ pub(crate) struct Iter<'l> {
 }
 
 impl Iter<'_> {
-    /// Returns the next field. It borrows nothing, whatever lifetime the caller's fields have.
+    /// Returns the next field, which borrows nothing, so that it suits any lifetime of the caller's fields.
     pub(crate) fn next_field<'a>(&mut self) -> Option<Field<'a>> {
         let [_, _, field_and_mask, length, ref rest @ ..] = *self.bytes else {
             return None;

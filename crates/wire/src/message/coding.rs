@@ -1,4 +1,4 @@
-//! Messages to and from bytes, in either version.
+//! Decoding and encoding messages, in either version.
 
 use super::Message;
 use crate::flow_mod::straight;
@@ -9,13 +9,13 @@ use crate::{
 };
 
 impl<'a> Message<'a> {
-    /// Reads and checks one whole message, as returned by [`crate::split_frame`].
+    /// Decodes and checks one whole message, as returned by [`crate::split_frame`].
     ///
-    /// A hello may have any version but 0: peers start with the newest that they support. The version is in the header.
+    /// A hello may have any version except 0, since peers start with the newest that they support. The version is in the header.
     ///
     /// # Errors
-    /// [`DecodeError`] if the header names an unknown version or type, if its length is not that of `frame`,
-    /// or if anything inside violates the specification.
+    /// [`DecodeError`] if the version or type in the header is unknown, if its length is not that of `frame`, or if the content
+    /// violates the specification.
     #[inline]
     pub fn decode(frame: &'a [u8]) -> Result<(Header, Self), DecodeError> {
         let mut reader = Reader::new(frame, Structure::Message);
@@ -36,7 +36,7 @@ impl<'a> Message<'a> {
             Err(error) => return Err(error),
         };
         let message = match (version, header.message_type) {
-            // Most messages that a controller reads are packet-ins: a branch leads to them, not a table of types, and each
+            // Most messages that a controller reads are packet-ins, so they have a branch instead of the table of types. Each
             // version constructs its own in place, since a common path would copy it (measured: 17 and 62 cycles).
             (Version::Of10, OFPT_PACKET_IN) => {
                 let mut body = Reader::new(reader.rest(), Structure::packet_in(Version::Of10));
@@ -55,7 +55,7 @@ impl<'a> Message<'a> {
         Ok((header, message))
     }
 
-    /// Reads a flow mod, the message that a switch reads most. Apart from others, so that it is moved once.
+    /// Decodes a flow mod, the message that a switch reads most often. This is separate from others, so that it is moved once.
     #[inline(never)]
     fn decode_flow_mod(
         version: Version,
@@ -78,7 +78,7 @@ impl<'a> Message<'a> {
     /// Appends the message, with its header, to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] if `version` cannot express it or it is too long; `out` is then unchanged.
+    /// [`EncodeError`] if `version` cannot express it or it is too long; then `out` is unchanged.
     pub fn encode(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::FlowMod(flow_mod) if straight::write(flow_mod, version, xid, out) => Ok(()),
@@ -86,7 +86,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Appends a message that is not a flow mod of the frequent form.
+    /// Appends a message other than a flow mod of the frequent form.
     #[inline(never)]
     pub(crate) fn encode_general(
         &self,
@@ -139,7 +139,7 @@ impl<'a> Message<'a> {
 impl Hello<'_> {
     /// Appends a hello that offers these versions, in the header of the highest.
     ///
-    /// For 1.0 it has no bitmap: peers of that version need not understand one, and the version in the header is enough.
+    /// For 1.0 it has no bitmap, which peers with that version need not understand, since the version is in the header.
     ///
     /// # Panics
     /// If no version is offered.

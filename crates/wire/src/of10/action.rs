@@ -1,10 +1,10 @@
 //! Actions (section 5.2.4), and action lists as the equivalent instructions.
 //!
-//! 1.0's actions on header fields are [`Action::SetField`]: `set_dl_src`, `set_dl_dst` of `eth_src`, `eth_dst`;
-//! `set_nw_src`, `set_nw_dst` of `ipv4_src`, `ipv4_dst`; `set_nw_tos` of `ip_dscp`. Three kinds of `SetField` are
-//! written as the equivalent 1.0 action, for packets that 1.3 allows them for, and read back as that action: `tcp_src`,
-//! `udp_src` as [`Action::SetTpSrc`], `tcp_dst`, `udp_dst` as [`Action::SetTpDst`], and `vlan_vid`, `vlan_pcp` as
-//! [`Action::SetVlanVid`], [`Action::SetVlanPcp`].
+//! 1.0's actions on header fields are [`Action::SetField`]: `set_dl_src` and `set_dl_dst` set `eth_src` and `eth_dst`;
+//! `set_nw_src` and `set_nw_dst` set `ipv4_src` and `ipv4_dst`; `set_nw_tos` sets `ip_dscp`. Three kinds of `SetField` are
+//! written as the equivalent 1.0 action, for packets for which 1.3 allows them, and read back as that action: `tcp_src` and
+//! `udp_src` as [`Action::SetTpSrc`], `tcp_dst` and `udp_dst` as [`Action::SetTpDst`], and `vlan_vid` and `vlan_pcp` as
+//! [`Action::SetVlanVid`] and [`Action::SetVlanPcp`].
 
 use super::{fits, lacks, port, unsupported};
 use crate::{
@@ -117,7 +117,7 @@ fn unknown_type(action_type: u16) -> DecodeError {
     }
 }
 
-/// Reads the rest as one action list.
+/// Reads the remaining bytes as one action list.
 pub(crate) fn decode_all<'a>(reader: &mut Reader<'a>) -> Result<List<'a, Action<'a>>, DecodeError> {
     List::decode(Version::Of10, reader)
 }
@@ -153,7 +153,7 @@ fn encode_set_field(field: Field, out: &mut Vec<u8>) -> Result<(), EncodeError> 
         ));
     };
     lacks("the action set_field with a mask", mask, field.full_mask())?;
-    // Casts drop nothing: a field's value is never wider than the field.
+    // Casts lose nothing: a field's value is never wider than the field.
     match field {
         OxmField::EthSrc => put_mac(OFPAT_SET_DL_SRC, value, out),
         OxmField::EthDst => put_mac(OFPAT_SET_DL_DST, value, out),
@@ -227,7 +227,7 @@ fn put_vendor(vendor: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeE
     out.set_length(start + 2, start, "vendor action")
 }
 
-/// Returns the name in errors of an action that 1.0 does not have.
+/// Returns the name of an action that 1.0 does not have, for errors.
 fn name_of_lacking(action: &Action) -> &'static str {
     match action {
         Action::CopyTtlOut => "the action copy_ttl_out",
@@ -247,7 +247,7 @@ fn name_of_lacking(action: &Action) -> &'static str {
     }
 }
 
-/// Writes the instruction's actions; 1.0's entries only have an action list. Several consecutive `ApplyActions` make
+/// Writes the instruction's actions, since 1.0's entries only have an action list. Several consecutive `ApplyActions` make
 /// one list with an equal effect.
 pub(crate) fn encode_instruction(
     instruction: &Instruction,

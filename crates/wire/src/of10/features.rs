@@ -21,7 +21,7 @@ pub(super) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Features<'a>, Decode
     })
 }
 
-/// A bit that 1.0 does not define must not turn into a capability that only 1.3 has.
+/// Decodes capabilities. A bit that 1.0 does not define must not become a capability that only 1.3 has.
 fn decode_capabilities(bits: u32) -> Capabilities {
     Capabilities::from_bits_retain(bits) - Capabilities::PORT_BLOCKED
 }

@@ -8,7 +8,7 @@ use crate::{
 
 /// OFPFF_EMERG, which is [`FlowModFlags::EMERG`] in the numbering of 1.3.
 const OFPFF_EMERG: u16 = 1 << 2;
-/// Bits that 1.0 does not define, and that mean something in the version-neutral numbering.
+/// Bits that 1.0 does not define, but that have a meaning in the version-neutral numbering.
 const COLLIDING: FlowModFlags = FlowModFlags::NO_PKT_COUNTS
     .union(FlowModFlags::NO_BYT_COUNTS)
     .union(FlowModFlags::EMERG);
@@ -54,7 +54,7 @@ pub(super) fn encode(flow_mod: &FlowMod, out: &mut Vec<u8>) -> Result<(), Encode
     flow_mod.instructions.encode(Version::Of10, out)
 }
 
-/// Returns the table that 1.0 need not name. All commands except an add apply to all tables there.
+/// Returns the table of a flow mod that 1.0 can express without naming it. All commands except add apply to all tables there.
 fn neutral_table(flow_mod: &FlowMod) -> u8 {
     match (flow_mod.command, flow_mod.table_id) {
         (FlowModCommand::Add, _) | (_, 0) => 0,
@@ -62,7 +62,7 @@ fn neutral_table(flow_mod: &FlowMod) -> u8 {
     }
 }
 
-/// 1.0 has 16 bits for the command, of which it uses three.
+/// Decodes the command. 1.0 has 16 bits for it, of which it uses three.
 fn decode_command(command: u16) -> Result<FlowModCommand, DecodeError> {
     match u8::try_from(command) {
         Ok(command) => Ok(command.into()),

@@ -1,6 +1,6 @@
-//! The flow match, `ofp_match` (section 5.2.3): twelve fields, each with wildcard bits.
+//! The flow match, `ofp_match` (section 5.2.3): twelve fields with wildcard bits.
 //!
-//! Which OXM fields `nw_*` and `tp_*` stand for depends on the packet's type and protocol:
+//! The OXM fields that `nw_*` and `tp_*` stand for depend on the packet's type and protocol:
 //!
 //! | 1.0 | IPv4 | ARP | IPv4 with TCP | UDP | ICMP |
 //! | --- | --- | --- | --- | --- | --- |
@@ -9,9 +9,9 @@
 //! | `nw_tos` | `ip_dscp` | | | | |
 //! | `tp_src`, `tp_dst` | | | `tcp_src`, `tcp_dst` | `udp_src`, `udp_dst` | `icmpv4_type`, `icmpv4_code` |
 //!
-//! `dl_vlan` is `vlan_vid`: OFP_VLAN_NONE is 0 (no tag), and a VLAN id comes with OFPVID_PRESENT. `dl_vlan_pcp` with
-//! `dl_vlan` wildcarded is a match on tagged packets of any VLAN: `vlan_vid=0x1000/0x1000`. A match on untagged packets
-//! may have a `dl_vlan_pcp`, too. It has no effect, and is no field; [`Match::pcp_of_untagged`] returns it.
+//! `dl_vlan` is `vlan_vid`: OFP_VLAN_NONE is 0 (no tag), and a VLAN id gets OFPVID_PRESENT. `dl_vlan_pcp` with `dl_vlan`
+//! wildcarded is a match on tagged packets of any VLAN: `vlan_vid=0x1000/0x1000`. A match on untagged packets may also have a
+//! `dl_vlan_pcp`. It has no effect, and is no field; [`Match::pcp_of_untagged`] returns it.
 
 pub(crate) mod inline;
 
@@ -22,7 +22,7 @@ use crate::{
     DecodeError, EncodeError, Field, Match, OxmField, PortNo, Put, Reader, VLAN_PRESENT, Version,
 };
 
-/// Wildcard bits (`ofp_flow_wildcards`). A set bit means that the field does not count.
+/// Wildcard bits (`ofp_flow_wildcards`). A set bit means that the field is not compared.
 const OFPFW_IN_PORT: u32 = 1 << 0;
 const OFPFW_DL_VLAN: u32 = 1 << 1;
 const OFPFW_DL_SRC: u32 = 1 << 2;
@@ -39,16 +39,16 @@ pub(crate) const OFPFW_DL_VLAN_PCP: u32 = 1 << 20;
 pub(crate) const OFPFW_NW_TOS: u32 = 1 << 21;
 const OFPFW_ALL: u32 = (1 << 22) - 1;
 
-/// `dl_vlan` of packets without a tag.
+/// The `dl_vlan` of packets without a tag.
 const OFP_VLAN_NONE: u16 = 0xffff;
 pub(crate) const VLAN_VID_MASK: u16 = 0x0fff;
-/// OFPVID_PRESENT as a value, and as a mask, of `vlan_vid`.
+/// OFPVID_PRESENT, as a value and as a mask of `vlan_vid`.
 const PRESENT: u128 = VLAN_PRESENT as u128;
 
 /// The capacity of [`Fields`].
 pub(crate) const FIELDS_MAX: usize = 12;
 
-/// Up to as many fields as in `ofp_match`, without an allocation.
+/// A list of at most as many fields as in `ofp_match`, without an allocation.
 pub(crate) struct Fields<'a> {
     fields: [Option<Field<'a>>; FIELDS_MAX],
     /// The index of the next field to return.
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// Adds a field, of at most [`FIELDS_MAX`].
+    /// Adds a field. There may be at most [`FIELDS_MAX`].
     pub(crate) fn push(&mut self, field: Field<'a>) {
         self.fields[self.end] = Some(field);
         self.end += 1;
@@ -100,7 +100,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Match<'a>, DecodeErr
     Ok(Match::of10(bytes))
 }
 
-/// Returns the OXM fields for the bytes of an `ofp_match`, each after its prerequisites.
+/// Returns the OXM fields for the bytes of an `ofp_match`, in which each follows its prerequisites.
 pub(crate) fn fields<'a>(bytes: &'a [u8; MATCH_SIZE]) -> Fields<'a> {
     let flat = OfpMatch::read(bytes);
     let mut fields = Fields::new();
@@ -130,12 +130,12 @@ pub(crate) fn is_without_wildcards(match_: &Match) -> bool {
 /// Appends the `ofp_match`.
 ///
 /// # Errors
-/// [`EncodeError`], naming the field, if the match has something that 1.0 lacks: other fields, masks other than address
+/// [`EncodeError`], which names the field, if 1.0 cannot express the match: it has other fields, masks other than address
 /// prefixes, or a field without its prerequisites.
 pub(crate) fn encode(match_: &Match, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match &match_.0 {
         Repr::Of10(bytes) => out.put(*bytes),
-        // "Every header field" means every one that 1.0 knows; of an IPv6 packet, the Ethernet header.
+        // "Every header field" means every one that 1.0 supports; for an IPv6 packet, the Ethernet header.
         Repr::Exact(packet) => {
             let fields = Match::from(packet.fields_in(Version::Of10));
             OfpMatch::from_fields(&fields)?.write(out);
@@ -145,7 +145,7 @@ pub(crate) fn encode(match_: &Match, out: &mut Vec<u8>) -> Result<(), EncodeErro
     Ok(())
 }
 
-/// `ofp_match`, with its fields' names.
+/// The fields of `ofp_match`.
 struct OfpMatch {
     wildcards: u32,
     in_port: u16,
@@ -162,7 +162,7 @@ struct OfpMatch {
     tp_dst: u16,
 }
 
-/// `count` bytes of a match from `at` on.
+/// Returns `COUNT` bytes of a match, starting at `at`.
 fn bytes_at<const COUNT: usize>(bytes: &[u8; MATCH_SIZE], at: usize) -> [u8; COUNT] {
     std::array::from_fn(|index| bytes[at + index])
 }
@@ -218,9 +218,9 @@ impl OfpMatch {
     }
 }
 
-/// Reading.
+/// Decoding.
 impl OfpMatch {
-    /// Returns `true` if the field with this wildcard bit counts.
+    /// Returns `true` if the field with this wildcard bit is compared.
     fn has(&self, wildcard: u32) -> bool {
         self.wildcards & wildcard == 0
     }
@@ -244,7 +244,7 @@ impl OfpMatch {
     fn push_vlan_fields(&self, fields: &mut Fields) {
         match (self.has(OFPFW_DL_VLAN), self.has(OFPFW_DL_VLAN_PCP)) {
             (true, _) if self.dl_vlan == OFP_VLAN_NONE => {
-                // An untagged packet has no priority, so `dl_vlan_pcp` cannot count.
+                // An untagged packet has no priority, so `dl_vlan_pcp` has no effect.
                 return fields.push_exact(OxmField::VlanVid, 0_u16);
             }
             (true, _) => {
@@ -297,7 +297,7 @@ impl OfpMatch {
             (source, self.nw_src, OFPFW_NW_SRC_SHIFT),
             (destination, self.nw_dst, OFPFW_NW_DST_SHIFT),
         ] {
-            // The number of wildcarded low bits of the address; all from 32 on.
+            // The number of wildcarded low bits of the address; 32 or more mean all.
             let wildcarded = self.wildcards >> shift & 0x3f;
             if let Some(mask) = u32::MAX.checked_shl(wildcarded) {
                 fields.push(Field::masked(field, address.into(), mask.into()));
@@ -316,11 +316,11 @@ impl OfpMatch {
     }
 }
 
-/// The fields on which the presence of others depends.
+/// The fields that determine which others may exist.
 struct Context {
     dl_type: Option<u128>,
     nw_proto: Option<u128>,
-    /// Whether the match requires a VLAN tag, or its absence: 1.0 can express a priority for both.
+    /// Whether the match requires a VLAN tag, or its absence: 1.0 can express a priority with both.
     has_vlan: bool,
     /// Whether `vlan_pcp` is matched.
     has_pcp: bool,
@@ -356,14 +356,14 @@ impl Context {
     }
 }
 
-/// Writing.
+/// Encoding.
 impl OfpMatch {
     fn from_fields(match_: &Match) -> Result<Self, EncodeError> {
         let context = Context::of(match_);
         let mut flat = Self::ANY;
         for field in match_.fields() {
             match field {
-                // Without bits, the field has no effect.
+                // A field without bits has no effect.
                 Field::Basic { mask: 0, .. } => {}
                 Field::Basic { field, value, mask } => flat.add(field, value, mask, &context)?,
                 Field::Raw(_) => {
@@ -388,7 +388,7 @@ impl OfpMatch {
             return Err(unsupported(field.phrases().alone));
         }
         if field == OxmField::VlanVid && (value, mask) == (PRESENT, PRESENT) && context.has_pcp {
-            // 1.0 expresses this by matching `dl_vlan_pcp` alone.
+            // 1.0 expresses this by matching only `dl_vlan_pcp`.
             return Ok(());
         }
         let Some(left) = wildcards_left(field, mask) else {
@@ -401,7 +401,7 @@ impl OfpMatch {
         self.store(field, value)
     }
 
-    /// Casts drop nothing: a field's value is never wider than the field.
+    /// Stores a field's value. Casts lose nothing: it is never wider than the field.
     fn store(&mut self, field: OxmField, value: u128) -> Result<(), EncodeError> {
         match field {
             OxmField::InPort => {
@@ -432,7 +432,7 @@ impl OfpMatch {
     }
 }
 
-/// Returns the wildcard bits of a field, or `None` if 1.0 does not have it.
+/// Returns the wildcard bits of a field; `None` if 1.0 does not have it.
 fn wildcards_of(field: OxmField) -> Option<u32> {
     match field {
         OxmField::InPort => Some(OFPFW_IN_PORT),
@@ -451,7 +451,7 @@ fn wildcards_of(field: OxmField) -> Option<u32> {
     }
 }
 
-/// Returns the field's wildcard bits that stay set under this mask, or `None` if 1.0 cannot express it.
+/// Returns the field's wildcard bits that remain set with this mask; `None` if 1.0 cannot express the mask.
 fn wildcards_left(field: OxmField, mask: u128) -> Option<u32> {
     if mask == field.full_mask() {
         return Some(0);

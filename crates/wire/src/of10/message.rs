@@ -32,7 +32,7 @@ const OFPT_BARRIER_REPLY: u8 = 19;
 const OFPT_QUEUE_GET_CONFIG_REQUEST: u8 = 20;
 const OFPT_QUEUE_GET_CONFIG_REPLY: u8 = 21;
 
-/// Reads the whole body of a message of this type.
+/// Decodes the whole body of a message with this type.
 pub(crate) fn decode<'a>(
     message_type: u8,
     reader: &mut Reader<'a>,
@@ -106,13 +106,13 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) -> Result<(), EncodeE
         Message::MultipartReply(reply) => multipart::encode_reply(reply, out)?,
         Message::QueueGetConfigRequest(port) => queue::encode_request(*port, out)?,
         Message::QueueGetConfigReply(config) => queue::encode_config(config, out)?,
-        // All others have no body, or were refused by `message_type`.
+        // All others have no body, or `message_type` has refused them.
         _ => {}
     }
     Ok(())
 }
 
-/// `OFPT_*` of the message.
+/// Returns the message's type (`OFPT_*`).
 pub(crate) fn message_type(message: &Message) -> Result<u8, EncodeError> {
     Ok(match message {
         Message::Hello(_) => OFPT_HELLO,
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(out, [0xaa]);
     }
 
-    /// Generates frames of any type with any body, and a matching length field.
+    /// Generates frames of any type with any body, and the correct length field.
     fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         let small_bytes = prop_oneof![Just(0_u8), 0..16_u8, any::<u8>()];
         let body = prop::collection::vec(small_bytes, 0..160);

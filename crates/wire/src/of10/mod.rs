@@ -1,12 +1,12 @@
 //! The codec of OpenFlow 1.0 (specification 1.0.0 and 1.0.1).
 //!
-//! Each file is about one structure: its section in the specification, decoding, encoding, and a test with its bytes.
-//! Section numbers refer to the specification's version 1.0.0.
+//! Each file is for one structure: its section in the specification, decoding, encoding, and a test with its bytes. Section
+//! numbers refer to the specification's version 1.0.0.
 //!
-//! **How versions are mapped.** Decoding maps 1.0's structures to the version-neutral types. Encoding refuses what 1.0
-//! cannot express with [`EncodeError::Unsupported`], which has the specification's name for it; it never omits anything
-//! silently. Reasons have equal numbers in both versions, and pass through even if 1.0 does not define them, because
-//! switches send 1.3's reasons in 1.0 messages, too.
+//! **How versions are mapped.** Decoding maps 1.0's structures to the version-neutral types. Encoding refuses elements that
+//! 1.0 cannot express with [`EncodeError::Unsupported`], which has the specification's name for them; it never silently omits
+//! anything. Reasons have the same numbers in both versions, and are kept even if 1.0 does not define them, since switches
+//! also send 1.3's reasons in 1.0 messages.
 
 pub(crate) mod action;
 pub(crate) mod features;
@@ -25,7 +25,7 @@ use crate::{EncodeError, Version};
 
 pub(crate) use crate::matching::OF10_SIZE as MATCH_SIZE;
 
-/// Returns the error that 1.0 lacks `what`.
+/// Creates the error that 1.0 lacks `what`.
 fn unsupported(what: &'static str) -> EncodeError {
     EncodeError::Unsupported {
         version: Version::Of10,

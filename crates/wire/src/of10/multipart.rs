@@ -175,7 +175,7 @@ fn unknown_type(stats_type: u16) -> DecodeError {
     }
 }
 
-/// Decodes `ofp_flow_stats_request` and `ofp_aggregate_stats_request`, which have one layout.
+/// Decodes `ofp_flow_stats_request` and `ofp_aggregate_stats_request`, which have the same layout.
 fn decode_flow_request<'a>(reader: &mut Reader<'a>) -> Result<FlowStatsRequest<'a>, DecodeError> {
     let match_ = matching::decode(reader)?;
     let table_id = reader.u8()?;

@@ -3,10 +3,10 @@
 use super::{lacks, port, unsupported};
 use crate::{BufferId, DecodeError, EncodeError, Field, Match, OxmField, PacketIn, Put, Reader};
 
-/// The cookie of packet-ins without one, such as all packet-ins of 1.0.
+/// The cookie of packet-ins without one, such as all those of 1.0.
 const NO_COOKIE: u64 = u64::MAX;
 
-/// Reads the body. On a controller's hottest path: one bounds check, no allocation.
+/// Decodes the body. This is on a controller's hottest path, and has one bounds check and no allocation.
 #[inline]
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketIn<'a>, DecodeError> {
     let [b0, b1, b2, b3, l0, l1, p0, p1, reason, _padding] = reader.array()?;
@@ -38,7 +38,7 @@ pub(super) fn encode(packet_in: &PacketIn, out: &mut Vec<u8>) -> Result<(), Enco
     Ok(())
 }
 
-/// Refuses pipeline fields other than the port, which a packet-in of 1.0 cannot have.
+/// Refuses pipeline fields other than the port, which packet-ins of 1.0 cannot have.
 fn check_match(packet_in: &PacketIn) -> Result<(), EncodeError> {
     let in_port = Field::exact(OxmField::InPort, packet_in.in_port.0.into());
     for field in packet_in.match_.fields() {

@@ -7,7 +7,7 @@ use crate::{
     PortStatus, Put, Reader, Version,
 };
 
-/// The lowest of 1.0's reserved numbers (OFPP_IN_PORT). They are 1.3's numbers cut to 16 bits; OFPP_NONE is 1.3's
+/// The lowest of 1.0's reserved numbers (OFPP_IN_PORT). They are 1.3's numbers truncated to 16 bits; OFPP_NONE is 1.3's
 /// OFPP_ANY.
 const FIRST_RESERVED: u16 = 0xfff8;
 
@@ -20,10 +20,10 @@ pub(crate) fn decode_number(number: u16) -> PortNo {
     }
 }
 
-/// Returns the port's number in 1.0; `what` names the field that it is for.
+/// Returns the port's number in 1.0; `what` names the field for which it is.
 ///
 /// # Errors
-/// [`EncodeError::OutOfRange`] if the number needs more than 16 bits, or is a reserved port's in 16 bits.
+/// [`EncodeError::OutOfRange`] if the number needs more than 16 bits, or is that of a reserved port in 16 bits.
 #[inline]
 pub(crate) fn encode_number(port: PortNo, what: &'static str) -> Result<u16, EncodeError> {
     let number = port.0 as u16;
@@ -38,9 +38,9 @@ pub(crate) fn encode_number(port: PortNo, what: &'static str) -> Result<u16, Enc
     })
 }
 
-/// Up to this bit (OFPPF_10GB_FD), both versions have equal feature numbers.
+/// The last bit (OFPPF_10GB_FD) up to which both versions have the same feature numbers.
 const COMMON_FEATURES: u32 = 0x7f;
-/// 1.3 has inserted OFPPF_40GB_FD, OFPPF_100GB_FD, OFPPF_1TB_FD and OFPPF_OTHER in front of OFPPF_COPPER.
+/// 1.3 has inserted OFPPF_40GB_FD, OFPPF_100GB_FD, OFPPF_1TB_FD and OFPPF_OTHER before OFPPF_COPPER.
 const FEATURES_SHIFT: u32 = 4;
 
 fn decode_features(bits: u32) -> PortFeatures {
@@ -62,7 +62,7 @@ fn encode_features(features: PortFeatures) -> Result<u32, EncodeError> {
     Ok(features.bits() & COMMON_FEATURES | moved)
 }
 
-/// Bits that 1.0 does not define must not turn into states that only 1.3 has.
+/// Decodes the state. Bits that 1.0 does not define must not become states that only 1.3 has.
 fn decode_state(bits: u32) -> PortState {
     PortState::from_bits_retain(bits) - (PortState::BLOCKED | PortState::LIVE)
 }

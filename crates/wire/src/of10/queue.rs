@@ -96,7 +96,7 @@ pub(crate) fn encode_property(
             let [high, low] = rate.to_be_bytes();
             encode_tlv(OFPQT_MIN_RATE, &[high, low, 0, 0, 0, 0, 0, 0], out)
         }
-        // 1.3 uses these numbers for other properties.
+        // These numbers are other properties in 1.3.
         QueueProperty::Other {
             property: OFPQT_NONE | OFPQT_MIN_RATE,
             ..

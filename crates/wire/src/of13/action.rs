@@ -1,4 +1,4 @@
-//! Actions (1.3.5 section 7.2.4). Every action is a multiple of eight bytes long.
+//! Actions (1.3.5 section 7.2.4). The length of every action is a multiple of eight bytes.
 
 use super::{lacks, oxm, unsupported};
 use crate::{Action, DecodeError, EncodeError, ErrorCode, Field, PortNo, Put, Reader, Structure};
@@ -19,7 +19,7 @@ const OFPAT_DEC_NW_TTL: u16 = 24;
 const OFPAT_SET_FIELD: u16 = 25;
 const OFPAT_PUSH_PBB: u16 = 26;
 const OFPAT_POP_PBB: u16 = 27;
-/// An experimenter's action; in lists of supported actions, its id follows.
+/// An experimenter's action. In lists of supported actions, the experimenter's id follows.
 pub(crate) const OFPAT_EXPERIMENTER: u16 = 0xffff;
 
 /// The size of the smallest action.
@@ -61,7 +61,7 @@ fn decode_output<'a>(body: &mut Reader<'a>) -> Result<Action<'a>, DecodeError> {
     })
 }
 
-/// Returns the field to set, and the padding after it.
+/// Reads the field to set, and the padding after it.
 fn decode_set_field<'a>(body: &mut Reader<'a>) -> Result<(Action<'a>, usize), DecodeError> {
     if oxm::has_mask(body.peek()) {
         return Err(DecodeError::BadValue {
@@ -77,7 +77,7 @@ fn decode_set_field<'a>(body: &mut Reader<'a>) -> Result<(Action<'a>, usize), De
     Ok((Action::SetField(field), length.next_multiple_of(8) - length))
 }
 
-/// Converts an error of the TLV to the codes of actions.
+/// Converts an error of the TLV to one with the code for actions.
 fn as_set_field_error(error: DecodeError) -> DecodeError {
     match error {
         DecodeError::Length {
@@ -125,7 +125,7 @@ fn unknown_type(action_type: u16) -> DecodeError {
     }
 }
 
-/// An experimenter's data is padded with zeros to a multiple of eight.
+/// Encodes an action. An experimenter's data is padded with zeros to a multiple of eight bytes.
 pub(crate) fn encode(action: &Action, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
     out.put_u16(action_type(action)?);
@@ -146,7 +146,7 @@ pub(crate) fn encode(action: &Action, out: &mut Vec<u8>) -> Result<(), EncodeErr
             out.put_u32(experimenter);
             out.put(data);
         }
-        // All others are a type and a length; `action_type` has refused actions of 1.0.
+        // All others consist of a type and a length; `action_type` has refused actions of 1.0.
         _ => out.put_u32(0),
     }
     out.pad_to_8(start);

@@ -111,7 +111,7 @@ pub(crate) fn decode_aggregate(reader: &mut Reader) -> Result<AggregateStats, De
     Ok(aggregate)
 }
 
-/// Returns the bit that we use for 1.0's EMERG is undefined in 1.3, so it cannot be decoded.
+/// Decodes flags. The bit that represents 1.0's EMERG is undefined in 1.3, so it is refused.
 fn decode_flags(reader: &mut Reader) -> Result<FlowModFlags, DecodeError> {
     let flags = FlowModFlags::from_bits_retain(reader.u16()?);
     if !flags.contains(FlowModFlags::EMERG) {

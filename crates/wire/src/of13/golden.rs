@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 pub(super) use crate::golden::{decode_error, hex, message};
 
-/// A whole message: its header, then `body` in hex.
+/// Creates a whole message with this type and the body in hex digits.
 pub(super) fn frame(message_type: u8, body: &str) -> Vec<u8> {
     let body = hex(body);
     let header = Header {
@@ -35,13 +35,13 @@ pub(super) fn decode_element<'a, T: Element<'a>>(bytes: &'a [u8]) -> Result<T, D
     golden::decode_element(Version::Of13, bytes)
 }
 
-/// Returns the error of writing `element`.
+/// Returns the error of encoding `element`.
 #[track_caller]
 pub(super) fn refused<'a>(element: impl Element<'a>) -> EncodeError {
     golden::refused(Version::Of13, &element)
 }
 
-/// Returns the error of writing `message`.
+/// Returns the error of encoding `message`.
 #[track_caller]
 pub(super) fn refused_message(message: &Message) -> EncodeError {
     golden::refused_message(Version::Of13, message)

@@ -56,7 +56,7 @@ pub(crate) fn decode_stats<'a>(reader: &mut Reader<'a>) -> Result<GroupStats<'a>
     })
 }
 
-/// Reads an `ofp_bucket_counter`, or an `ofp_meter_band_stats`, which has this layout, too.
+/// Decodes an `ofp_bucket_counter`, or an `ofp_meter_band_stats`, which has the same layout.
 pub(crate) fn decode_counter(reader: &mut Reader) -> Result<BucketCounter, DecodeError> {
     Ok(BucketCounter {
         packet_count: reader.u64()?,

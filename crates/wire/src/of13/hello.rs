@@ -17,7 +17,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Hello<'a>, DecodeErr
     })
 }
 
-/// Returns the padding after the last element is optional: some peers omit it.
+/// Decodes an element. The padding after the last element is optional, since some peers omit it.
 pub(crate) fn decode_element<'a>(reader: &mut Reader<'a>) -> Result<HelloElement<'a>, DecodeError> {
     let mut body = reader.sized(2, ELEMENT_HEADER_SIZE, Structure::HelloElement)?;
     let padding = body.remaining().next_multiple_of(8) - body.remaining();

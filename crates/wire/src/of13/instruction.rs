@@ -1,4 +1,4 @@
-//! Instructions (1.3.5 section 7.2.5). Every instruction is a multiple of eight bytes long.
+//! Instructions (1.3.5 section 7.2.5). The length of every instruction is a multiple of eight bytes.
 
 use crate::{
     Action, DecodeError, EncodeError, ErrorCode, Instruction, List, Put, Reader, Structure, Version,
@@ -10,7 +10,7 @@ const OFPIT_WRITE_ACTIONS: u16 = 3;
 const OFPIT_APPLY_ACTIONS: u16 = 4;
 const OFPIT_CLEAR_ACTIONS: u16 = 5;
 const OFPIT_METER: u16 = 6;
-/// An experimenter's instruction; in lists of supported instructions, its id follows.
+/// An experimenter's instruction. In lists of supported instructions, the experimenter's id follows.
 pub(crate) const OFPIT_EXPERIMENTER: u16 = 0xffff;
 
 /// The size of the smallest instruction.
@@ -64,7 +64,7 @@ fn unknown_type(instruction_type: u16) -> DecodeError {
     }
 }
 
-/// An experimenter's data is padded with zeros to a multiple of eight.
+/// Encodes an instruction. An experimenter's data is padded with zeros to a multiple of eight bytes.
 pub(crate) fn encode(instruction: &Instruction, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
     out.put_u16(instruction_type(instruction));

@@ -1,5 +1,5 @@
-//! `ofp_match` (1.3.5 section 7.2.3.1): a list of OXM TLVs, padded to a multiple of eight bytes that its length does
-//! not count.
+//! `ofp_match` (1.3.5 section 7.2.3.1): a list of OXM TLVs, padded to a multiple of eight bytes. Its length does not include
+//! the padding.
 
 use super::oxm;
 use crate::matching::Repr;
@@ -7,7 +7,7 @@ use crate::{
     DecodeError, EncodeError, ErrorCode, Field, List, Match, Put, Reader, Structure, Version,
 };
 
-/// OFPMT_OXM; the only type that is not deprecated.
+/// OFPMT_OXM, the only type that is not deprecated.
 const OFPMT_OXM: u16 = 1;
 /// The size of type and length.
 const HEADER_SIZE: usize = 4;
@@ -17,7 +17,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Match<'a>, DecodeErr
     Ok(Match::oxm(List::checked(Version::Of13, fields)))
 }
 
-/// Returns the checked bytes of a match's fields.
+/// Reads a match, and returns the checked bytes of its fields.
 pub(crate) fn decode_fields<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     let mut body = reader.sized_and_padded(2, HEADER_SIZE, Structure::Match)?;
     let match_type = body.u16()?;
@@ -39,7 +39,7 @@ pub(crate) fn encode(match_: &Match, out: &mut Vec<u8>) -> Result<(), EncodeErro
     encode_with(out, |out| encode_fields(match_, out))
 }
 
-/// Writes a match whose fields `encode_fields` appends.
+/// Encodes a match whose fields `encode_fields` appends.
 pub(crate) fn encode_with(
     out: &mut Vec<u8>,
     encode_fields: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,

@@ -137,7 +137,7 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) -> Result<(), EncodeE
     Ok(())
 }
 
-/// Returns the message's type. 1.3 has one for each, so this does not fail; 1.0's does.
+/// Returns the message's type. 1.3 has a type for every message, so unlike for 1.0 this does not fail.
 pub(crate) fn message_type(message: &Message) -> Result<u8, EncodeError> {
     Ok(match message {
         Message::Hello(_) => OFPT_HELLO,

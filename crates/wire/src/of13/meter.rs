@@ -9,7 +9,7 @@ const OFPMBT_DROP: u16 = 1;
 const OFPMBT_DSCP_REMARK: u16 = 2;
 const OFPMBT_EXPERIMENTER: u16 = 0xffff;
 
-/// The size of every band but an experimenter's, which has at least this.
+/// The size of every band, and the minimum size of an experimenter's.
 const BAND_SIZE: usize = 16;
 /// The size of `ofp_meter_stats` without bands.
 const STATS_MIN_SIZE: usize = 40;

@@ -1,5 +1,5 @@
-//! The codec of OpenFlow 1.3 (specification 1.3.5). The files correspond to the version-neutral types; each has
-//! decoding, then encoding, then golden bytes.
+//! The codec of OpenFlow 1.3 (specification 1.3.5). The files correspond to the version-neutral types; each has decoding, then
+//! encoding, then golden bytes.
 
 pub(crate) mod action;
 pub(crate) mod config;
@@ -25,7 +25,7 @@ mod golden;
 
 use crate::{EncodeError, Version};
 
-/// Returns the error that 1.3 lacks `what`.
+/// Creates the error that 1.3 lacks `what`.
 fn unsupported(what: &'static str) -> EncodeError {
     EncodeError::Unsupported {
         version: Version::Of13,

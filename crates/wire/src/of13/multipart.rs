@@ -1,4 +1,4 @@
-//! Multipart messages (1.3.5 section 7.3.5). Requests and replies are in the file of their subject.
+//! Multipart messages (1.3.5 section 7.3.5). Requests and replies are in the files of their subjects.
 
 use super::{flow_mod, group, meter};
 use crate::{
@@ -66,7 +66,7 @@ fn decode_request_body<'a>(
     })
 }
 
-/// Reads the body of a request for one item by number.
+/// Decodes the body of a request for one item by number.
 fn decode_padded_id(reader: &mut Reader) -> Result<u32, DecodeError> {
     let id = reader.u32()?;
     reader.skip(4)?;

@@ -1,9 +1,9 @@
-//! One field of a match, as a TLV (1.3.5 sections 7.2.3.2 to 7.2.3.8).
+//! A field of a match, as a TLV (1.3.5 sections 7.2.3.2 to 7.2.3.8).
 //!
-//! Implementations differ; a TLV is read as follows:
-//! - A mask of all ones is read as no mask, its meaning, and written without one.
-//! - A field of class OFPXMC_OPENFLOW_BASIC with an unknown number is kept raw, as are all other classes. The switch
-//!   decides whether to accept them (OFPBMC_BAD_FIELD), and also duplicates and missing prerequisites.
+//! Implementations differ; a TLV is decoded as follows:
+//! - A mask of all ones means no mask, and is decoded and written as such.
+//! - A field of class OFPXMC_OPENFLOW_BASIC with an unknown number is kept raw, as are all other classes. The switch decides
+//!   whether to accept it (OFPBMC_BAD_FIELD), and also handles duplicates and missing prerequisites.
 
 use super::unsupported;
 use crate::{
@@ -64,7 +64,7 @@ fn decode_basic<'a>(
     Ok(Field::Basic { field, value, mask })
 }
 
-/// Returns the three rules of section 7.2.3.5 and the field's own width.
+/// Checks the three rules of section 7.2.3.5, and the field's width.
 fn check(field: OxmField, value: u128, mask: u128) -> Result<(), DecodeError> {
     let full = field.full_mask();
     let bad = |value: u128, expected, code| {
@@ -260,7 +260,7 @@ mod tests {
         );
     }
 
-    /// Fields that Open vSwitch masks, but not the specification.
+    /// Fields that Open vSwitch allows to be masked, but not the specification.
     #[test]
     fn masked_ports_and_targets_both_ways() {
         let ports = Field::masked(OxmField::TcpDst, 0x1000, 0xf000);

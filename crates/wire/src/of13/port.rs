@@ -1,7 +1,6 @@
 //! Ports: description (1.3.5 section 7.2.1), port mod (7.3.4.3), port-status (7.4.3), and statistics (7.3.5.6).
 //!
-//! A description keeps undefined bits. A port mod has only bits that 1.3 defines, since it requests
-//! for something.
+//! Decoding a description keeps undefined bits. A port mod may only have bits that 1.3 defines, since it requests a change.
 
 use super::lacks;
 use crate::port::FixedName;

@@ -134,7 +134,7 @@ fn property_type(property: &QueueProperty) -> Result<u16, EncodeError> {
         QueueProperty::MinRate(_) => Ok(OFPQT_MIN_RATE),
         QueueProperty::MaxRate(_) => Ok(OFPQT_MAX_RATE),
         QueueProperty::Experimenter { .. } => Ok(OFPQT_EXPERIMENTER),
-        // 1.0 uses these numbers for other properties.
+        // These numbers are other properties in 1.0.
         QueueProperty::Other {
             property: OFPQT_MIN_RATE | OFPQT_MAX_RATE | OFPQT_EXPERIMENTER,
             ..

@@ -70,7 +70,7 @@ pub(crate) fn decode_property<'a>(
     })
 }
 
-/// Checks that a property consists of whole ids of its kind.
+/// Checks that a property consists of complete ids of its kind.
 fn check_ids(kind: TableFeatureKind, mut ids: Reader) -> Result<(), DecodeError> {
     use TableFeatureKind::*;
     match kind {
@@ -96,8 +96,8 @@ fn check_each(
     Ok(())
 }
 
-/// Skips the type and length of an instruction or action, and an experimenter's addition. The length of a plain one is
-/// ignored: in some switches it is that of the id, in others that of the whole action.
+/// Skips the type and length of an instruction or action, and an experimenter's id after them. The length is ignored for
+/// others: some switches send that of the id, others that of the whole action.
 fn skip_id(ids: &mut Reader, experimenter: u16) -> Result<(), DecodeError> {
     let mut header = *ids;
     match header.u16()? {

@@ -15,7 +15,7 @@ mod field {
     pub const ETHER_TYPE: Range<usize> = 12..14;
 }
 
-/// Bytes in the header, without VLAN tags.
+/// The size of the header in bytes, without VLAN tags.
 pub const HEADER_LEN: usize = 14;
 
 /// Bytes in the smallest frame, without the frame check sequence. Shorter ones are padded when
@@ -64,7 +64,7 @@ impl<'a> EthernetView<'a> {
         u16_at(self.header, field::ETHER_TYPE)
     }
 
-    /// Everything after the type field, including padding.
+    /// Returns everything after the type field, including padding.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload

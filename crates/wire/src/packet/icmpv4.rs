@@ -15,7 +15,7 @@ mod field {
     pub const REST: Range<usize> = 4..8;
 }
 
-/// Bytes in the header.
+/// The size of the header in bytes.
 pub const HEADER_LEN: usize = 8;
 
 /// Type: answer to an echo request.
@@ -74,13 +74,13 @@ impl<'a> Icmpv4View<'a> {
         array_at(self.header, field::REST)
     }
 
-    /// Everything after the header.
+    /// Returns everything after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Returns `true` if the checksum is valid; false if the message is truncated.
+    /// Returns `true` if the checksum is valid, and `false` if the message is truncated.
     #[inline]
     pub fn is_checksum_valid(&self) -> bool {
         Checksum::new()

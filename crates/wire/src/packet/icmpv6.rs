@@ -25,7 +25,7 @@ mod field {
     pub const OPTION_MAC: Range<usize> = 2..8;
 }
 
-/// Bytes in the header.
+/// The size of the header in bytes.
 pub const HEADER_LEN: usize = 4;
 
 /// Bytes in the fixed part of a neighbour message, after the ICMPv6 header.
@@ -105,7 +105,7 @@ impl<'a> Icmpv6View<'a> {
         u16_at(self.header, field::CHECKSUM)
     }
 
-    /// Everything after the header: the body of the message.
+    /// Returns everything after the header: the body of the message.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -126,7 +126,7 @@ impl<'a> Icmpv6View<'a> {
         }
     }
 
-    /// Returns `true` if the checksum is valid; false if the message is truncated.
+    /// Returns `true` if the checksum is valid, and `false` if the message is truncated.
     #[inline]
     pub fn is_checksum_valid(&self, pseudo_header: &PseudoHeader) -> bool {
         pseudo_header.checksum(ip_proto::ICMPV6, &[self.header, self.payload]) == 0

@@ -23,10 +23,10 @@ mod field {
     pub const DST: Range<usize> = 16..20;
 }
 
-/// Bytes in the header, without options.
+/// The size of the header in bytes, without options.
 pub const HEADER_LEN: usize = 20;
 
-/// The most bytes of options that a header can have.
+/// The maximum size of the options in a header, in bytes.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
 /// The largest fragment offset, in units of 8 bytes.
@@ -79,7 +79,7 @@ impl<'a> Ipv4View<'a> {
         self.header[field::DSCP_ECN] & 3
     }
 
-    /// Bytes in header and payload together, according to the header.
+    /// Returns the number of bytes in header and payload together, according to the header.
     #[inline]
     pub fn total_len(&self) -> u16 {
         u16_at(self.header, field::TOTAL_LEN)

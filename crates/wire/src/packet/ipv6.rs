@@ -19,7 +19,7 @@ mod field {
     pub const DST: Range<usize> = 24..40;
 }
 
-/// Bytes in the fixed header.
+/// The size of the fixed header in bytes.
 pub const HEADER_LEN: usize = 40;
 
 /// The largest flow label.
@@ -189,7 +189,7 @@ impl Ipv6 {
     /// Appends the header and the payload, which starts with the extension headers.
     ///
     /// # Errors
-    /// If the payload exceeds 65,535 bytes. Nothing is written then.
+    /// If the payload exceeds 65,535 bytes. Then nothing is written.
     pub fn write(&self, out: &mut Vec<u8>, payload: &[u8]) -> Result<(), PacketError> {
         PacketError::check_limit(LAYER, "payload", payload.len(), usize::from(u16::MAX))?;
         out.extend_from_slice(&self.first_word().to_be_bytes());

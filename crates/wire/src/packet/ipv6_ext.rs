@@ -193,7 +193,7 @@ impl<'a> ExtensionView<'a> {
         self.parts().0[field::NEXT_HEADER]
     }
 
-    /// Everything after the header.
+    /// Returns everything after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.parts().1
@@ -312,7 +312,7 @@ impl<'a, H: ExtensionHeader> HeaderView<'a, H> {
         self.header[field::NEXT_HEADER]
     }
 
-    /// Everything after the header.
+    /// Returns everything after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -409,7 +409,7 @@ extension_header! {
 /// bytes.
 ///
 /// # Errors
-/// If `data`, which errors call `name`, is longer than the length byte allows. Nothing is written then.
+/// If `data`, which errors call `name`, is longer than the length byte allows. Then nothing is written.
 fn write_header<H: ExtensionHeader>(
     fixed: &[u8],
     name: &'static str,
@@ -431,7 +431,7 @@ impl Options {
     /// Appends the header; the next one, or the payload, comes next.
     ///
     /// # Errors
-    /// If the options exceed 2046 bytes. Nothing is written then.
+    /// If the options exceed 2046 bytes. Then nothing is written.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), PacketError> {
         write_header::<Self>(&[self.next_header, 0], "options", &self.options, out)
     }
@@ -441,7 +441,7 @@ impl Routing {
     /// Appends the header; the next one, or the payload, comes next.
     ///
     /// # Errors
-    /// If the data exceed 2044 bytes. Nothing is written then.
+    /// If the data exceed 2044 bytes. Then nothing is written.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), PacketError> {
         let fixed = [self.next_header, 0, self.routing_type, self.segments_left];
         write_header::<Self>(&fixed, "data", &self.data, out)
@@ -464,7 +464,7 @@ impl Authentication {
     /// Appends the header; the next one, or the payload, comes next.
     ///
     /// # Errors
-    /// If the integrity check value exceeds 1012 bytes. Nothing is written then.
+    /// If the integrity check value exceeds 1012 bytes. Then nothing is written.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), PacketError> {
         let [[s0, s1, s2, s3], [q0, q1, q2, q3]] = [self.spi, self.sequence].map(u32::to_be_bytes);
         let fixed = [self.next_header, 0, 0, 0, s0, s1, s2, s3, q0, q1, q2, q3];

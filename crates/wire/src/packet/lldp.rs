@@ -129,7 +129,7 @@ impl<'a> LldpView<'a> {
         LldpTlvs { rest: self.payload }
     }
 
-    /// Everything after the time to live: optional TLVs, End TLV, padding.
+    /// Returns everything after the time to live: optional TLVs, End TLV, padding.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -318,7 +318,7 @@ impl Lldp<'_> {
     /// Appends the TLVs, End TLV included.
     ///
     /// # Errors
-    /// If an id exceeds [`MAX_ID_LEN`] or a value [`MAX_VALUE_LEN`]. Nothing is written then.
+    /// If an id exceeds [`MAX_ID_LEN`] or a value [`MAX_VALUE_LEN`]. Then nothing is written.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), PacketError> {
         let start = out.len();
         let written = self.write_tlvs(out);

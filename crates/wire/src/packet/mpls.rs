@@ -65,7 +65,7 @@ impl<'a> MplsView<'a> {
         self.word() as u8
     }
 
-    /// Everything after the entry: the next entry, or the packet if this is the bottom of the
+    /// Returns everything after the entry: the next entry, or the packet if this is the bottom of the
     /// stack.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {

@@ -15,7 +15,7 @@ mod field {
     pub const CHECKSUM: Range<usize> = 8..12;
 }
 
-/// Bytes in the common header.
+/// The size of the common header in bytes.
 pub const HEADER_LEN: usize = 12;
 
 /// A packet, read in place.
@@ -61,13 +61,13 @@ impl<'a> SctpView<'a> {
         u32::from_le_bytes(array_at(self.header, field::CHECKSUM))
     }
 
-    /// Everything after the header: the chunks.
+    /// Returns everything after the header: the chunks.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Returns `true` if the checksum is valid; false if the packet is truncated.
+    /// Returns `true` if the checksum is valid, and `false` if the packet is truncated.
     pub fn is_checksum_valid(&self) -> bool {
         let before_checksum = &self.header[..field::CHECKSUM.start];
         self.checksum() == checksum::crc32c(&[before_checksum, &[0; 4], self.payload])

@@ -19,10 +19,10 @@ mod field {
     pub const URGENT: Range<usize> = 18..20;
 }
 
-/// Bytes in the header, without options.
+/// The size of the header in bytes, without options.
 pub const HEADER_LEN: usize = 20;
 
-/// The most bytes of options that a header can have.
+/// The maximum size of the options in a header, in bytes.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
 /// All bits of the flags field, reserved ones included.
@@ -131,13 +131,13 @@ impl<'a> TcpView<'a> {
         self.options
     }
 
-    /// Everything after the header.
+    /// Returns everything after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Returns `true` if the checksum is valid; false if the segment is truncated.
+    /// Returns `true` if the checksum is valid, and `false` if the segment is truncated.
     #[inline]
     pub fn is_checksum_valid(&self, pseudo_header: &PseudoHeader) -> bool {
         pseudo_header.checksum(ip_proto::TCP, &[self.header, self.options, self.payload]) == 0
@@ -183,7 +183,7 @@ impl Tcp {
     /// Appends the header, with its checksum, and the payload.
     ///
     /// # Errors
-    /// If the options exceed [`MAX_OPTIONS_LEN`]. Nothing is written then.
+    /// If the options exceed [`MAX_OPTIONS_LEN`]. Then nothing is written.
     pub fn write(
         &self,
         out: &mut Vec<u8>,

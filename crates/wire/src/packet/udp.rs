@@ -14,7 +14,7 @@ mod field {
     pub const CHECKSUM: Range<usize> = 6..8;
 }
 
-/// Bytes in the header.
+/// The size of the header in bytes.
 pub const HEADER_LEN: usize = 8;
 
 /// A datagram, read in place.
@@ -53,7 +53,7 @@ impl<'a> UdpView<'a> {
         u16_at(self.header, field::DST_PORT)
     }
 
-    /// Bytes in header and payload together, according to the header.
+    /// Returns the number of bytes in header and payload together, according to the header.
     #[inline]
     pub fn total_len(&self) -> u16 {
         u16_at(self.header, field::LEN)
@@ -71,7 +71,7 @@ impl<'a> UdpView<'a> {
         self.payload
     }
 
-    /// Returns `true` if the checksum is valid; false if the datagram is truncated. A datagram without a
+    /// Returns `true` if the checksum is valid, and `false` if the datagram is truncated. A datagram without a
     /// checksum is valid in IPv4 only (RFC 8200, section 8.1).
     #[inline]
     pub fn is_checksum_valid(&self, pseudo_header: &PseudoHeader) -> bool {
@@ -104,7 +104,7 @@ impl Udp {
     /// Appends the header, with length and checksum, and the payload.
     ///
     /// # Errors
-    /// If the payload exceeds 65,527 bytes. Nothing is written then.
+    /// If the payload exceeds 65,527 bytes. Then nothing is written.
     pub fn write(
         &self,
         out: &mut Vec<u8>,

@@ -70,7 +70,7 @@ impl<'a> VlanView<'a> {
         u16_at(self.header, field::ETHER_TYPE)
     }
 
-    /// Everything after the tag.
+    /// Returns everything after the tag.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload

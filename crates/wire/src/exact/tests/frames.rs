@@ -1,9 +1,9 @@
-//! Frames of all kinds, whole and not: tags, fragments, options, extension headers, odd lengths and types.
+//! Frames of all kinds, complete or not: tags, fragments, options, extension headers, unusual lengths and types.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A frame, which may end anywhere, and of which some bytes may be others.
+/// A frame, which may be truncated, and in which some bytes may have been changed.
 pub fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let ends = prop_oneof![3 => Just(usize::MAX), 1 => 0..160_usize];
     let changes = prop_oneof![3 => Just(vec![]), 1 => vec((0..100_usize, any::<u8>()), 1..4)];
@@ -21,7 +21,7 @@ pub fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// From none to three VLAN tags.
+/// Zero to three VLAN tags.
 fn tags() -> impl Strategy<Value = Vec<u8>> {
     let announced_by = prop_oneof![Just([0x81, 0x00]), Just([0x88, 0xa8])];
     let tag = (announced_by, any::<[u8; 2]>()).prop_map(|(of, tci)| [of, tci].concat());
@@ -97,7 +97,7 @@ fn ipv6() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// An extension header's kind, and its bytes but for the first.
+/// The kind of an extension header, and its bytes except the first.
 fn extension() -> impl Strategy<Value = (u8, Vec<u8>)> {
     let options = prop_oneof![Just(0_u8), Just(43), Just(60)]
         .prop_map(|kind| (kind, vec![0, 1, 4, 0, 0, 0, 0]));

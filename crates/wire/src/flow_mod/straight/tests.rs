@@ -1,15 +1,15 @@
-//! Every message is compared with the general encoder's.
+//! Tests that compare every message with the general encoder's.
 
 use super::*;
 use crate::{BufferId, EtherType, IpProtocol, List, MacAddr, Match, Message, PortNo, RawField};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
-/// Bytes that are before the message, and must stay.
+/// Bytes before the message, which must not change.
 const EARLIER: [u8; 3] = [1, 2, 3];
 
-/// Checks that both encoders write equal bytes. Returns `true` if the straight one wrote them: it may refuse any message,
-/// but writes none that the general encoder refuses.
+/// Asserts that both encoders write the same bytes. Returns `true` if the straight-line writer wrote them: it may refuse any
+/// message, but writes none that the general encoder refuses.
 fn is_straight(flow_mod: &FlowMod, version: Version) -> bool {
     let (mut straight, mut general) = (EARLIER.to_vec(), EARLIER.to_vec());
     let is_written = write(flow_mod, version, 7, &mut straight);
@@ -83,7 +83,7 @@ fn refuses_messages_that_are_too_long() {
     assert!(!is_straight(&flow_mod(web(1), &more), Version::Of10));
 }
 
-/// A field and a value, often one that other fields have as a prerequisite.
+/// A field and a value, often one that is a prerequisite of other fields.
 fn field_and_value() -> impl Strategy<Value = (OxmField, u128)> {
     prop_oneof![
         2 => prop::sample::select(vec![0x0800_u128, 0x0806]).prop_map(|value| (OxmField::EthType, value)),
@@ -93,7 +93,7 @@ fn field_and_value() -> impl Strategy<Value = (OxmField, u128)> {
     ]
 }
 
-/// A field with all its bits, with a prefix of them, or with parts that make it invalid.
+/// A field with all its bits, with a prefix of them, or with invalid parts.
 fn field() -> impl Strategy<Value = Field<'static>> {
     (field_and_value(), 0..128_u32, any::<u128>()).prop_map(|((field, value), kind, mask)| {
         let full = field.full_mask();
@@ -134,7 +134,7 @@ fn instruction() -> impl Strategy<Value = Instruction<'static>> {
     ]
 }
 
-/// A number that is mostly the neutral one.
+/// A number that is usually the neutral one.
 fn mostly(neutral: u32) -> impl Strategy<Value = u32> {
     prop_oneof![8 => Just(neutral), 1 => any::<u32>()]
 }

@@ -1,4 +1,4 @@
-//! Features replies of 1.0.
+//! Tests of 1.0's features replies.
 
 use super::*;
 use crate::of10::golden;

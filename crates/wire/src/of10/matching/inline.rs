@@ -1,7 +1,7 @@
-//! The flow match from fields as 1.3 writes them, in one pass: for most matches that programs build.
+//! Converting fields in 1.3's encoding to a flow match, in one pass, for most matches that programs build.
 //!
-//! It refuses what it is unsure of, and [`OfpMatch`](super::OfpMatch), the reference, then writes it or returns the error.
-//! A test compares both.
+//! It refuses matches that it does not support; [`OfpMatch`](super::OfpMatch), the reference model, then writes them or returns
+//! the error. A test compares both.
 
 use super::{
     MATCH_SIZE, OFP_VLAN_NONE, OFPFW_ALL, OFPFW_DL_DST, OFPFW_DL_SRC, OFPFW_DL_TYPE, OFPFW_DL_VLAN,
@@ -63,7 +63,7 @@ const IPV4: u64 = set([IP_DSCP, IP_PROTO, IPV4_SRC, IPV4_DST]) | TCP | UDP | ICM
 /// Fields that need an `eth_type` of ARP.
 const ARP: u64 = set([ARP_OP, ARP_SPA, ARP_TPA]);
 
-/// Fills in an `ofp_match` of zeros. Returns `false` if the reference must write it; `match_` may then hold anything.
+/// Fills in an `ofp_match` of zeros. Returns `false` if the reference model must write it; then `match_` has any content.
 #[inline(never)] // inlined, it would keep each field in a variable
 pub(crate) fn fill(fields: &InlineFields, match_: &mut [u8; MATCH_SIZE]) -> bool {
     let mut wildcards = OFPFW_ALL;
@@ -82,8 +82,8 @@ pub(crate) fn fill(fields: &InlineFields, match_: &mut [u8; MATCH_SIZE]) -> bool
     has_prerequisites(fields.present(), match_)
 }
 
-/// Adds a field, and returns the wildcard bits that must be cleared; none if the reference must add it. `body` begins with
-/// the field's value.
+/// Adds a field, and returns the wildcard bits that must be cleared; `None` if the reference model must add it. `body` starts
+/// with the field's value.
 #[inline(always)]
 fn add(field_and_mask: u8, body: &[u8; 8], match_: &mut [u8; MATCH_SIZE]) -> u32 {
     let [b0, b1, ..] = *body;
@@ -108,7 +108,7 @@ fn add(field_and_mask: u8, body: &[u8; 8], match_: &mut [u8; MATCH_SIZE]) -> u32
     }
 }
 
-/// Puts the first bytes of `body` at an offset. Returns `wildcards`.
+/// Writes the first bytes of `body` to an offset. Returns `wildcards`.
 #[inline(always)]
 fn put<const N: usize>(
     body: &[u8],
@@ -129,10 +129,10 @@ fn add_port(body: &[u8; 8], match_: &mut [u8; MATCH_SIZE]) -> u32 {
     }
 }
 
-/// Returns the bytes of a port number, or `None` if 1.0 does not have it.
+/// Returns the bytes of a port number; `None` if 1.0 does not have it.
 #[inline(always)]
 pub(crate) fn wire_port(port: PortNo) -> Option<[u8; 2]> {
-    // All smaller numbers are equal in both versions.
+    // All numbers below this are the same in both versions.
     const OFPP_MAX: u32 = 0xff00;
     let number = match port.0 {
         number if number < OFPP_MAX => number as u16,
@@ -150,7 +150,7 @@ fn add_vlan(vid: u16, match_: &mut [u8; MATCH_SIZE]) -> u32 {
     put::<2>(&vid.to_be_bytes(), match_, 18, OFPFW_DL_VLAN)
 }
 
-/// Adds a field with a mask, if that is an address with a prefix of at least one bit.
+/// Adds a field with a mask, if it is an address with a prefix of at least one bit.
 fn add_prefix(field_and_mask: u8, body: &[u8; 8], match_: &mut [u8; MATCH_SIZE]) -> u32 {
     let (at, shift, bits) = match field_and_mask ^ HAS_MASK {
         IPV4_SRC | ARP_SPA => (28, OFPFW_NW_SRC_SHIFT, OFPFW_NW_SRC_MASK),
@@ -166,7 +166,7 @@ fn add_prefix(field_and_mask: u8, body: &[u8; 8], match_: &mut [u8; MATCH_SIZE])
     put::<4>(body, match_, at, bits & !(wildcarded << shift))
 }
 
-/// Returns `true` if each field has its prerequisites. A type or protocol that is not matched is 0 in `match_`.
+/// Returns `true` if each field has its prerequisites. A type or protocol that is not compared is 0 in `match_`.
 #[inline]
 fn has_prerequisites(present: u64, match_: &[u8; MATCH_SIZE]) -> bool {
     let has = |set| present & set != 0;

@@ -63,7 +63,7 @@ fn both_ways(bytes: &[u8; MATCH_SIZE], match_: &Match) {
     assert_eq!(encoded(match_).as_ref(), Ok(bytes));
 }
 
-/// Returns the bytes of a match on everything, with changes: (offset, bytes).
+/// Returns the bytes of a match on everything, with changes given as (offset, bytes).
 fn any_but(wildcards: u32, changes: &[(usize, &[u8])]) -> [u8; MATCH_SIZE] {
     let mut bytes = [0; MATCH_SIZE];
     bytes[..4].copy_from_slice(&(OFPFW_ALL & !wildcards).to_be_bytes());
@@ -246,7 +246,7 @@ fn values_that_do_not_fit_are_named() {
     assert!(encoded(&Match::any().in_port(PortNo(0x1_0000))).is_err());
 }
 
-/// Returns the reference for [`fields`]: table 3 of the specification, field by field.
+/// The reference model of [`fields`]: table 3 of the specification, field by field.
 fn naive(bytes: &[u8; MATCH_SIZE]) -> Vec<(OxmField, u128, u128)> {
     let number = |at: usize, length: usize| {
         bytes[at..at + length]

@@ -13,7 +13,7 @@ fn match_() -> Match<'static> {
     Match::any().in_port(PortNo(7))
 }
 
-/// A message of this type (16 request, 17 reply), OFPSF_REPLY_MORE set, with these parts as its body.
+/// A message with this type (16 request, 17 reply), OFPSF_REPLY_MORE set, and these parts as its body.
 fn framed(message_type: u8, stats_type: u8, parts: &[&[u8]]) -> Vec<u8> {
     let body = parts.concat();
     let [high, low] = (12 + body.len() as u16).to_be_bytes();

@@ -1,4 +1,4 @@
-//! Packet-ins of 1.0.
+//! Tests of 1.0's packet-ins.
 
 use super::*;
 use crate::of10::golden;

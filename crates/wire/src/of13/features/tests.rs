@@ -1,4 +1,4 @@
-//! Features replies of 1.3.
+//! Tests of 1.3's features replies.
 
 use super::super::unsupported;
 use super::*;
