@@ -6,13 +6,13 @@ use crate::codec::wire_enum;
 use crate::{BufferId, MacAddr, Match, OxmField, PortNo};
 
 wire_enum! {
-    /// The reason of a packet-in (`ofp_packet_in_reason`).
+    /// The reason for a packet-in (`ofp_packet_in_reason`).
     PacketInReason: u8 {
-        /// No entry matched (1.3: the table-miss entry did).
+        /// No entry matched (in 1.3, only the table-miss entry).
         NoMatch = 0,
         /// An entry sent it.
         Action = 1,
-        /// Its TTL is invalid. 1.3 only.
+        /// The TTL is invalid. 1.3 only.
         InvalidTtl = 2,
     }
 }
@@ -20,21 +20,21 @@ wire_enum! {
 /// A packet-in (1.3.5 section 7.4.1, 1.0 section 5.4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn<'a> {
-    /// The id of the switch's buffer with the packet, if any.
+    /// The switch's buffer with the packet, if any.
     pub buffer_id: BufferId,
-    /// The length of the whole packet in bytes; `data` may hold less.
+    /// The length of the whole packet in bytes; `data` may be shorter.
     pub total_len: u16,
     /// The reason.
     pub reason: PacketInReason,
-    /// The table that sent it; 0 in 1.0.
+    /// The table of the entry that sent it; 0 in 1.0.
     pub table_id: u8,
     /// The cookie of the entry that sent it; all ones in 1.0, or without an entry.
     pub cookie: u64,
-    /// The input port; [`PortNo::ANY`] if a 1.3 switch left it out.
+    /// The input port; [`PortNo::ANY`] if a 1.3 switch omitted it.
     pub in_port: PortNo,
-    /// The packet's pipeline fields. In 1.0 this is `in_port` alone.
+    /// The packet's pipeline fields. In 1.0, this is only `in_port`.
     pub match_: Match<'a>,
-    /// The packet's sent bytes, from the Ethernet header on.
+    /// The packet's bytes that were sent, starting with the Ethernet header.
     pub data: &'a [u8],
 }
 
@@ -57,7 +57,7 @@ impl<'a> PacketIn<'a> {
         self.mac_at(6)
     }
 
-    /// Returns the type field of the Ethernet header (the VLAN tag's, if there is a tag); 0 if it was not sent.
+    /// Returns the type field of the Ethernet header, or of the VLAN tag, if there is one; 0 if it was not sent.
     #[inline]
     pub fn eth_type(&self) -> u16 {
         self.data
@@ -72,7 +72,7 @@ impl<'a> PacketIn<'a> {
             .map(|(value, _)| value as u64)
     }
 
-    /// Reads an address as the first six of eight bytes, in one load: the cheapest way.
+    /// Reads an address as the first six of eight bytes, in one load, which is the fastest way.
     #[inline]
     fn mac_at(&self, at: usize) -> MacAddr {
         let header = self.data.first_chunk::<14>();
@@ -84,7 +84,7 @@ impl<'a> PacketIn<'a> {
 }
 
 impl<'a> Match<'a> {
-    /// Matches packets with this packet's port and header fields (McNettle Figure 4, `exactMatch`).
+    /// Creates a match on packets with this packet's port and header fields (McNettle Figure 4, `exactMatch`).
     #[inline]
     pub fn exact(packet: &PacketIn<'a>) -> Self {
         Self::exact_frame(packet.in_port, packet.data)

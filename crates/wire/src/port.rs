@@ -1,4 +1,4 @@
-//! A switch's ports.
+//! The ports of a switch.
 
 use crate::codec::wire_enum;
 use crate::{MacAddr, PortNo};
@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use std::fmt;
 
 bitflags! {
-    /// `ofp_port_config`: the configuration by the administrator. Both versions' bits; they don't collide.
+    /// `ofp_port_config`, the administrative configuration, with the bits of both versions, which do not collide.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct PortConfig: u32 {
-        /// The port is switched off.
+        /// The port is administratively down.
         const PORT_DOWN = 1 << 0;
         /// 1.0 only: no 802.1D spanning tree on this port.
         const NO_STP = 1 << 1;
@@ -18,19 +18,19 @@ bitflags! {
         const NO_RECV = 1 << 2;
         /// 1.0 only: drop received 802.1D packets.
         const NO_RECV_STP = 1 << 3;
-        /// 1.0 only: leave the port out when flooding.
+        /// 1.0 only: exclude the port from flooding.
         const NO_FLOOD = 1 << 4;
         /// Drop outgoing packets.
         const NO_FWD = 1 << 5;
-        /// Send no packet-ins for this port.
+        /// Send no packet-ins for packets of this port.
         const NO_PACKET_IN = 1 << 6;
-        /// Bits without a meaning are kept.
+        /// Undefined bits are kept.
         const _ = !0;
     }
 }
 
 bitflags! {
-    /// `ofp_port_state`: the actual state. Both versions' bits; they don't collide.
+    /// `ofp_port_state`, the operational state, with the bits of both versions, which do not collide.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct PortState: u32 {
         /// No physical link.
@@ -43,7 +43,7 @@ bitflags! {
         const STP_LOW = 1 << 8;
         /// 1.0 only: spanning tree state, high bit.
         const STP_HIGH = 1 << 9;
-        /// Bits without a meaning are kept.
+        /// Undefined bits are kept.
         const _ = !0;
     }
 }
@@ -72,7 +72,7 @@ bitflags! {
         const FD_100GB = 1 << 8;
         /// 1 Tb/s full duplex. 1.3 only.
         const FD_1TB = 1 << 9;
-        /// A rate that is not in this list. 1.3 only.
+        /// Another rate. 1.3 only.
         const OTHER = 1 << 10;
         /// Copper.
         const COPPER = 1 << 11;
@@ -84,7 +84,7 @@ bitflags! {
         const PAUSE = 1 << 14;
         /// Asymmetric pause.
         const PAUSE_ASYM = 1 << 15;
-        /// Bits without a meaning are kept.
+        /// Undefined bits are kept.
         const _ = !0;
     }
 }
@@ -94,12 +94,12 @@ bitflags! {
 pub struct FixedName<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> FixedName<N> {
-    /// Returns the bytes before the first zero, which should be text, but may be anything.
+    /// Returns the bytes before the first zero, which should be text, but may be invalid.
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         self.as_ref().to_str_lossy()
     }
 
-    /// Borrows it.
+    /// Borrows the name.
     pub const fn as_ref(&self) -> FixedNameRef<'_, N> {
         FixedNameRef(&self.0)
     }
@@ -108,7 +108,7 @@ impl<const N: usize> FixedName<N> {
     pub const fn truncated(text: &str) -> Self {
         let text = text.as_bytes();
         let mut length = if text.len() < N { text.len() } else { N - 1 };
-        // A character that does not fit is left out: its bytes after the first are 0b10xx_xxxx.
+        // A character that does not fit is omitted; all its bytes after the first are 0b10xx_xxxx.
         while length < text.len() && text[length] & 0xc0 == 0x80 {
             length -= 1;
         }
@@ -134,12 +134,12 @@ impl<const N: usize> fmt::Debug for FixedName<N> {
     }
 }
 
-/// A long name, borrowed from a message; otherwise like [`FixedName`].
+/// A long name that is borrowed from a message, and otherwise like [`FixedName`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FixedNameRef<'a, const N: usize>(pub &'a [u8; N]);
 
 impl<'a, const N: usize> FixedNameRef<'a, N> {
-    /// Returns the bytes before the first zero, which should be text, but may be anything.
+    /// Returns the bytes before the first zero, which should be text, but may be invalid.
     pub fn to_str_lossy(self) -> Cow<'a, str> {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(N);
         String::from_utf8_lossy(&self.0[..end])
@@ -158,7 +158,7 @@ impl<const N: usize> fmt::Debug for FixedNameRef<'_, N> {
     }
 }
 
-/// A description of one port (1.3.5 section 7.2.1, 1.0 section 5.2.1).
+/// The description of a port (1.3.5 section 7.2.1, 1.0 section 5.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Its number.
@@ -179,14 +179,14 @@ pub struct Port {
     pub supported: PortFeatures,
     /// The features offered by the peer.
     pub peer: PortFeatures,
-    /// Current rate in kb/s; 0 in 1.0.
+    /// The current rate in kb/s; 0 in 1.0.
     pub curr_speed: u32,
-    /// Highest rate in kb/s; 0 in 1.0.
+    /// The highest rate in kb/s; 0 in 1.0.
     pub max_speed: u32,
 }
 
 impl Port {
-    /// Creates a port that is up, with this number, address and name, truncated if too long.
+    /// Creates a port that is up, with this number, address and name, which is truncated if it is too long.
     pub fn new(port_no: PortNo, hw_addr: MacAddr, name: &str) -> Self {
         Self {
             port_no,
@@ -203,8 +203,7 @@ impl Port {
         }
     }
 
-    /// Returns its current rate in bit/s: by `curr_speed`, or else by the rate among the features in use; `None` if
-    /// neither is set.
+    /// Returns the current rate in bit/s, from `curr_speed`, or else from the features in use; `None` if neither has a rate.
     pub fn speed_bps(&self) -> Option<u64> {
         const BY_FEATURE: [(PortFeatures, u64); 7] = [
             (PortFeatures::FD_1TB, 1_000_000_000_000),
@@ -234,32 +233,32 @@ impl Port {
 }
 
 wire_enum! {
-    /// The reason of a port-status message (`ofp_port_reason`).
+    /// The reason for a port-status message (`ofp_port_reason`).
     PortReason: u8 {
-        /// It was added.
+        /// The port was added.
         Add = 0,
-        /// It was removed.
+        /// The port was removed.
         Delete = 1,
-        /// Some attribute changed.
+        /// An attribute of the port has changed.
         Modify = 2,
     }
 }
 
-/// A port was added, removed or changed (1.3.5 section 7.4.3, 1.0 section 5.4.3).
+/// The message that a port was added, removed or changed (1.3.5 section 7.4.3, 1.0 section 5.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortStatus {
     /// The kind of change.
     pub reason: PortReason,
-    /// The port as it is now.
+    /// The current description of the port.
     pub port: Port,
 }
 
-/// Changes a port's behaviour (1.3.5 section 7.3.4.3, 1.0 section 5.3.3).
+/// A message that changes a port's behaviour (1.3.5 section 7.3.4.3, 1.0 section 5.3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortMod {
-    /// Which port.
+    /// The number of the port.
     pub port_no: PortNo,
-    /// Its Ethernet address, as a check that the right one is meant.
+    /// Its Ethernet address, to check that it is the intended port.
     pub hw_addr: MacAddr,
     /// The new values of the bits in `mask`.
     pub config: PortConfig,

@@ -5,11 +5,11 @@ use std::net::{AddrParseError, Ipv4Addr, Ipv6Addr};
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-/// An error that an address and a length, or a text, are not a prefix.
+/// The error that an address and a length, or a text, are not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrefixError {
-    /// The part before the slash is not an address of this kind.
+    /// The part before the slash is not an address of this version.
     #[error("'{text}' is not an IP prefix: {error}; expected ADDRESS/LENGTH, as in {example}")]
     Address {
         /// The text.
@@ -31,7 +31,7 @@ pub enum PrefixError {
         /// An example of a prefix.
         example: &'static str,
     },
-    /// It is longer than an address.
+    /// The prefix is longer than an address.
     #[error("a prefix of {length} bits is longer than an address; expected at most {max}")]
     TooLong {
         /// The requested length in bits.
@@ -39,7 +39,7 @@ pub enum PrefixError {
         /// The number of bits of an address.
         max: u8,
     },
-    /// The address has bits set after the prefix's: it names one host, and the prefix a network.
+    /// The address has bits set after the prefix: it identifies a host instead of a network.
     #[error("{address} has bits set after the first {length}; expected {network}/{length}")]
     HostBits {
         /// The address.
@@ -51,7 +51,7 @@ pub enum PrefixError {
     },
 }
 
-/// Defines a prefix. Columns: type, its addresses, their bits as a number, the number of bits, an example.
+/// Defines a prefix. Columns: type, type of addresses, type of their bits as a number, number of bits, an example.
 macro_rules! prefix {
     ($(#[$meta:meta])* $type:ident($address:ty, $bits:ty, $max:literal), $example:literal) => {
         $(#[$meta])*
@@ -68,7 +68,7 @@ macro_rules! prefix {
             /// Creates the prefix of addresses whose first `length` bits are those of `address`.
             ///
             /// # Errors
-            /// [`PrefixError::TooLong`] if an address has fewer bits; [`PrefixError::HostBits`] if `address` has others set.
+            /// [`PrefixError::TooLong`] if an address has fewer bits; [`PrefixError::HostBits`] if `address` has other bits set.
             pub fn new(address: $address, length: u8) -> Result<Self, PrefixError> {
                 if length > Self::MAX_LENGTH {
                     let max = Self::MAX_LENGTH;
@@ -91,7 +91,7 @@ macro_rules! prefix {
                 <$bits>::MAX.checked_shl(cleared).unwrap_or(0)
             }
 
-            /// Returns the first of its addresses.
+            /// Returns the first address of the prefix.
             #[inline]
             pub fn address(self) -> $address {
                 self.address
@@ -115,7 +115,7 @@ macro_rules! prefix {
             }
         }
 
-        /// The address alone.
+        /// The prefix that contains only this address.
         impl From<$address> for $type {
             #[inline]
             fn from(address: $address) -> Self {
@@ -161,7 +161,7 @@ macro_rules! prefix {
 }
 
 prefix! {
-    /// A block of IPv4 addresses with equal first bits: `10.1.0.0/16`.
+    /// A block of IPv4 addresses with the same first bits: `10.1.0.0/16`.
     ///
     /// ```
     /// use std::net::Ipv4Addr;
@@ -185,7 +185,7 @@ prefix! {
 }
 
 prefix! {
-    /// A block of IPv6 addresses with equal first bits: `2001:db8::/32`.
+    /// A block of IPv6 addresses with the same first bits: `2001:db8::/32`.
     ///
     /// ```
     /// use urtica_wire::{EtherType, Ipv6Prefix, Match};

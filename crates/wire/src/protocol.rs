@@ -1,4 +1,4 @@
-//! EtherTypes and IP protocol numbers, by their names.
+//! EtherTypes and IP protocol numbers, with names.
 
 use crate::packet::{ether_type, ip_proto};
 use std::fmt;
@@ -31,7 +31,7 @@ macro_rules! named_numbers {
             }
         }
 
-        /// Prints the name, or the number if it has none here.
+        /// Writes the name, or the number if it has no name here.
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match *self {
@@ -50,7 +50,7 @@ macro_rules! named_numbers {
 }
 
 named_numbers! {
-    /// The type of an Ethernet frame's payload (IEEE 802 numbers). Any number may be one: `EtherType(0x88b5)`.
+    /// The type of an Ethernet frame's payload (IEEE 802 numbers). Any number is valid: `EtherType(0x88b5)`.
     ///
     /// ```
     /// use urtica_wire::{EtherType, Match};
@@ -73,7 +73,7 @@ named_numbers! {
 }
 
 named_numbers! {
-    /// The type of an IP packet's payload (IANA protocol numbers). Any number may be one: `IpProtocol(47)`.
+    /// The type of an IP packet's payload (IANA protocol numbers). Any number is valid: `IpProtocol(47)`.
     ///
     /// ```
     /// use urtica_wire::{EtherType, IpProtocol, Match};

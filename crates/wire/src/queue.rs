@@ -1,4 +1,4 @@
-//! Queues of a port.
+//! The queues of a port.
 
 use crate::{List, PortNo};
 
@@ -11,25 +11,25 @@ pub struct QueueConfig<'a> {
     pub queues: List<'a, PacketQueue<'a>>,
 }
 
-/// One queue (`ofp_packet_queue`).
+/// A queue (`ofp_packet_queue`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketQueue<'a> {
     /// Its number.
     pub queue_id: u32,
-    /// The port it belongs to; [`PortNo::ANY`] in 1.0, which does not report it.
+    /// The port of the queue; [`PortNo::ANY`] in 1.0, which does not report it.
     pub port: PortNo,
     /// Its properties.
     pub properties: List<'a, QueueProperty<'a>>,
 }
 
-/// A property of a queue. Rates are in tenths of a percent of the port's; above 1000 means disabled.
+/// A property of a queue. Rates are in tenths of a percent of the port's rate; above 1000 means disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueProperty<'a> {
     /// 1.0 only: no property (OFPQT_NONE).
     None,
     /// The guaranteed rate.
     MinRate(u16),
-    /// The highest rate. 1.3 only.
+    /// The maximum rate. 1.3 only.
     MaxRate(u16),
     /// An experimenter's property. 1.3 only.
     Experimenter {

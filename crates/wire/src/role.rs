@@ -1,15 +1,15 @@
-//! Several controllers on one switch: roles, and the asynchronous configuration of each. 1.3 only.
+//! Several controllers of one switch: roles, and each one's asynchronous configuration. 1.3 only.
 
 use crate::codec::wire_enum;
 
 wire_enum! {
     /// A controller's role towards a switch (`ofp_controller_role`).
     ControllerRole: u32 {
-        /// Keeps the role; the reply has it.
+        /// Keeps the current role, which the reply contains.
         NoChange = 0,
-        /// Full access, shared with other equals.
+        /// Full access, shared with other controllers.
         Equal = 1,
-        /// Full access; all others become slaves.
+        /// Full access; all other masters become slaves.
         Master = 2,
         /// Read-only access.
         Slave = 3,
@@ -25,7 +25,7 @@ pub struct Role {
     pub generation_id: u64,
 }
 
-/// The asynchronous messages that a controller receives (1.3.5 section 7.3.10): bitmaps of `1 << reason`, at index 0 for a
+/// The asynchronous messages that a controller receives (1.3.5 section 7.3.10), as bitmaps of `1 << reason`: at index 0 for a
 /// master or equal, at index 1 for a slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncConfig {

@@ -1,22 +1,22 @@
-//! A switch's tables: their configuration and features. 1.3 only.
+//! The configuration and features of a switch's tables. 1.3 only.
 
 use crate::List;
 use crate::codec::wire_enum;
 use crate::port::FixedName;
 
-/// Configures a table (1.3.5 section 7.3.3). In 1.3 `config` has no defined bits left.
+/// A message that configures a table (1.3.5 section 7.3.3). In 1.3, no bits of `config` are defined any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableMod {
-    /// The table; [`crate::TABLE_ALL`] for all.
+    /// The table; [`crate::TABLE_ALL`] for all tables.
     pub table_id: u8,
     /// `OFPTC_*`.
     pub config: u32,
 }
 
-/// The features of one table (1.3.5 section 7.3.5.5).
+/// The features of a table (1.3.5 section 7.3.5.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFeatures<'a> {
-    /// Which table.
+    /// The number of the table.
     pub table_id: u8,
     /// Its name.
     pub name: FixedName<32>,
@@ -33,16 +33,16 @@ pub struct TableFeatures<'a> {
 }
 
 wire_enum! {
-    /// The kind of a [`TableFeatureProperty`], by its number on the wire (`ofp_table_feature_prop_type`). Each `Miss`
-    /// applies to the table-miss entry, the kind before it to all others.
+    /// The kind of a [`TableFeatureProperty`], by its number on the wire (`ofp_table_feature_prop_type`). Each `Miss` kind
+    /// applies to the table-miss entry, and the kind before it to all other entries.
     TableFeatureKind: u16 {
         /// Instructions.
         Instructions = 0,
         /// Instructions of the table-miss entry.
         InstructionsMiss = 1,
-        /// Tables that goto may name.
+        /// Tables to which goto may lead.
         NextTables = 2,
-        /// Tables that goto in the table-miss entry may name.
+        /// Tables to which goto in the table-miss entry may lead.
         NextTablesMiss = 3,
         /// Actions in write-actions.
         WriteActions = 4,
@@ -54,7 +54,7 @@ wire_enum! {
         ApplyActionsMiss = 7,
         /// Fields that may be matched.
         Match = 8,
-        /// Fields that may be left out of a match.
+        /// Fields that may be omitted from a match.
         Wildcards = 10,
         /// Fields that write-actions may set.
         WriteSetfield = 12,
@@ -71,15 +71,15 @@ wire_enum! {
     }
 }
 
-/// One property of a table.
+/// A property of a table.
 ///
-/// `ids` is the property's content without padding: four bytes (type, length) per plain instruction or action, more
-/// for an experimenter's; one byte per table; four bytes (an OXM header) per field, eight for an experimenter's; for an
-/// experimenter's property everything after the length. Content from the wire was checked to consist of such ids.
+/// `ids` is the property's content without padding: four bytes (type, length) per plain instruction or action, more for an
+/// experimenter's; one byte per table; four bytes (an OXM header) per field, eight for an experimenter's; for an
+/// experimenter's property, everything after the length. Content from the wire has been checked to consist of such ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableFeatureProperty<'a> {
     /// The kind.
     pub kind: TableFeatureKind,
-    /// The listed ids.
+    /// The ids in the list.
     pub ids: &'a [u8],
 }

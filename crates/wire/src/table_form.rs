@@ -1,8 +1,8 @@
-//! Urtica's own multipart request: how a switch has compiled its flow tables. Only Urtica's switch answers it; in 1.0 it is a
-//! vendor's statistics.
+//! Urtica's multipart request for how a switch has compiled its flow tables. Only Urtica's switch answers it. In 1.0 it is a
+//! request for a vendor's statistics.
 //!
-//! The request's data are the type 1 in four bytes. The reply's data are that type, then for each table with entries: the row's
-//! length in two bytes, the table in one, a zero, and the form as UTF-8 text for people.
+//! The request's data are the type 1 in four bytes. The reply's data are that type, and then for each table with entries: the
+//! row's length in two bytes, the table in one, a zero, and the form as UTF-8 text for readers.
 //!
 //! ```
 //! use urtica_wire::{Element, ExperimenterMultipart, TableForm, Version};
@@ -21,13 +21,13 @@ use crate::{
 };
 use std::borrow::Cow;
 
-/// The experimenter id of Urtica's own messages: a locally administered OUI, which no vendor has.
+/// The experimenter id of Urtica's messages: a locally administered OUI, which no vendor has.
 pub const URTICA: u32 = 0x0002_7572;
 
 /// The type of the message, and the start of its data.
 const TABLE_FORMS: &[u8] = &1_u32.to_be_bytes();
 
-/// The bytes of a row before its text.
+/// The size of a row without its text, in bytes.
 const ROW_MIN_SIZE: usize = 4;
 
 /// The compiled form of a switch's flow table.
@@ -35,7 +35,7 @@ const ROW_MIN_SIZE: usize = 4;
 pub struct TableForm<'a> {
     /// The table.
     pub table_id: u8,
-    /// The form, in words.
+    /// The form, as text.
     pub form: Cow<'a, str>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> TableForm<'a> {
     /// The reply, without rows.
     pub const REPLY: ExperimenterMultipart<'static> = Self::REQUEST;
 
-    /// Returns whether this is the request.
+    /// Returns whether a message is the request.
     pub fn is_request(asked: &ExperimenterMultipart) -> bool {
         *asked == Self::REQUEST
     }
@@ -65,7 +65,7 @@ impl<'a> TableForm<'a> {
     /// Reads a part of the reply; returns `None` if it is another experimenter message.
     ///
     /// # Errors
-    /// [`DecodeError`] if a row is cut short. Bytes that are no UTF-8 are read as U+FFFD.
+    /// [`DecodeError`] if a row is truncated. Bytes that are not UTF-8 are read as U+FFFD.
     pub fn rows(
         version: Version,
         reply: &ExperimenterMultipart<'a>,

@@ -23,7 +23,7 @@ impl Version {
     }
 }
 
-/// `1.0` or `1.3`.
+/// Writes `1.0` or `1.3`.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -33,7 +33,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// An error that a text is not a supported version.
+/// The error that a text is not a supported version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3")]
 pub struct ParseVersionError {
@@ -43,7 +43,7 @@ pub struct ParseVersionError {
 impl std::str::FromStr for Version {
     type Err = ParseVersionError;
 
-    /// Reads `1.0` or `1.3`, and Open vSwitch's names `OpenFlow10` and `OpenFlow13`.
+    /// Parses `1.0` or `1.3`, and Open vSwitch's names `OpenFlow10` and `OpenFlow13`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "1.0" | "OpenFlow10" => Ok(Self::Of10),

@@ -1,7 +1,7 @@
-//! Matches that are built by methods, compared with plain lists of the same fields.
+//! Compares matches that methods build with plain lists of the same fields.
 //!
-//! The former are stored as they are written; a list is written field by field, and is the reference. Both must have equal
-//! fields in the same order, and equal bytes or errors in both versions.
+//! The former are stored in their encoding; the latter are encoded field by field, and are the reference model. Both must have
+//! the same fields in the same order, and the same bytes or errors in both versions.
 
 use proptest::prelude::*;
 use urtica_wire::{
@@ -53,7 +53,7 @@ fn apply(match_: Match<'static>, step: Step) -> Match<'static> {
     }
 }
 
-/// Fields that 1.0 has, with values of their prerequisites that are frequent, or any fields.
+/// Fields that 1.0 has, often with values that are prerequisites of others, or any fields.
 fn field_and_value() -> impl Strategy<Value = (OxmField, u128)> {
     use OxmField::*;
     let of10 = vec![
@@ -71,7 +71,7 @@ fn field_and_value() -> impl Strategy<Value = (OxmField, u128)> {
     ]
 }
 
-/// A mask: a prefix of the field, all bits, none, or any bits, also beyond the field's width.
+/// A mask: a prefix of the field, all bits, no bits, or any bits, even beyond the field's width.
 fn mask(field: OxmField) -> impl Strategy<Value = u128> {
     let full = field.full_mask();
     prop_oneof![
@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Steps without those of no sense, so that most matches can be written.
+/// Steps that are mostly valid, so that most matches can be encoded.
 fn sensible_step() -> impl Strategy<Value = Step> {
     step().prop_filter("a raw or invalid field", |step| {
         !matches!(step, Step::With(_))
@@ -134,7 +134,7 @@ fn encoded(match_: Match, actions: &[Action], version: Version) -> Result<Vec<u8
     Ok(out)
 }
 
-/// Checks a match against the list of fields that it must have.
+/// Compares a match with the list of fields that it must have.
 fn check(match_: &Match<'static>, reference: &[Field<'static>]) {
     assert_eq!(match_.fields().collect::<Vec<_>>(), reference);
     let list = Match::from(reference.to_vec());
@@ -175,7 +175,7 @@ proptest! {
         build_and_check(&steps);
     }
 
-    /// Whatever can be written is read as the same actions, however they are written.
+    /// All actions that can be encoded are decoded as the same actions, however they are encoded.
     #[test]
     fn written_actions_are_read_back(actions in prop::collection::vec(action(), 1..5)) {
         let Ok(bytes) = encoded(Match::any(), &actions, Version::Of13) else {
@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// More fields than the buffer of a built match has space for.
+/// More fields than fit into the buffer of a built match.
 #[test]
 fn matches_of_all_fields_equal_lists() {
     let exact: Vec<_> = OxmField::ALL

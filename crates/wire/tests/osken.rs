@@ -1,5 +1,5 @@
-//! Test vectors of os-ken: every message that it wrote, or that it read and a person wrote, decodes here and encodes to
-//! its bytes. `tools/vectors` makes the files and documents how.
+//! Test vectors of os-ken: every message that it wrote, or that it read and a person wrote, is decoded here and encoded to
+//! its bytes again. `tools/vectors` creates the files and documents how.
 
 mod support;
 

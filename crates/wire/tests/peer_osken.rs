@@ -1,4 +1,4 @@
-//! Tests that os-ken, an independent controller framework, reads our messages, and writes their bytes again.
+//! Tests that os-ken, an independent controller framework, reads this crate's messages, and writes the same bytes.
 
 mod corpus;
 
@@ -7,10 +7,10 @@ use corpus::peer::{self, Verdict};
 use std::collections::BTreeSet;
 use urtica_wire::{ErrorCode, Version};
 
-/// The Python that `tools/setup` installs os-ken for.
+/// The Python for which `tools/setup` installs os-ken.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python");
 
-/// The messages that os-ken writes but does not read: the start of the examples' names.
+/// Messages that os-ken writes but does not read: the first words of the examples' names.
 const NOT_READ: [&str; 15] = [
     "barrier_request",
     "features_request",
@@ -29,7 +29,7 @@ const NOT_READ: [&str; 15] = [
     "set_async",
 ];
 
-/// The messages that os-ken reads but does not write; [`READINGS_1_0`] and [`READINGS_1_3`] have the expected values.
+/// Messages that os-ken reads but does not write; [`READINGS_1_0`] and [`READINGS_1_3`] have the expected values.
 const NOT_WRITTEN: [&str; 5] = [
     "hello_elements",
     "packet_in",
@@ -38,10 +38,10 @@ const NOT_WRITTEN: [&str; 5] = [
     "_reply",
 ];
 
-/// os-ken has no experimenter's instructions.
+/// os-ken does not support experimenter instructions.
 const UNKNOWN: &str = "flow_mod_instruction_65535";
 
-/// The values that os-ken must read in examples of 1.0 that it does not write again: example, position in its JSON, and
+/// The values that os-ken must read in those examples of 1.0 that it does not write: example, position in its JSON, and
 /// value.
 const READINGS_1_0: &[(&str, &str, &str)] = &[
     (
@@ -143,7 +143,7 @@ const READINGS_1_0: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The values that os-ken must read in examples of 1.3 that it does not write again.
+/// The values that os-ken must read in those examples of 1.3 that it does not write.
 const READINGS_1_3: &[(&str, &str, &str)] = &[
     (
         "hello_elements",
@@ -338,7 +338,7 @@ fn osken_reads_our_messages_of_1_3() {
     check_all(Version::Of13, READINGS_1_3);
 }
 
-/// The `COUNT` bytes at `at` in messages of this type.
+/// Returns the `COUNT` bytes at `at` in messages of this type.
 fn bytes_at<const COUNT: usize>(
     corpus: &Corpus,
     message_type: u8,
@@ -351,7 +351,7 @@ fn bytes_at<const COUNT: usize>(
         .collect()
 }
 
-/// The corpus lists actions, instructions and fields by number, or uses their table.
+/// The corpus lists actions, instructions and fields by number, or uses their tables.
 #[test]
 fn the_corpus_has_every_message_and_multipart_type() {
     for (version, messages, stats, multiparts) in [

@@ -1,4 +1,4 @@
-//! Tests that Wireshark's dissector finds no fault in our messages.
+//! Tests that Wireshark's dissector finds no errors in this crate's messages.
 
 mod corpus;
 
@@ -10,7 +10,7 @@ fn check_all(version: Version) {
         return;
     }
     for verdict in peer::verdicts("python3", "tshark_check.py", &corpus::of(version)) {
-        // The script tolerates the dissector's own faults, each of which it names.
+        // The script tolerates the dissector's own errors, each of which it names.
         let good = ["dissected", "tolerated"].contains(&verdict.verdict.as_str());
         assert!(good, "{}", verdict.details);
     }

@@ -1,6 +1,6 @@
-//! Tests of properties of any bytes, and of all messages of both versions.
+//! Tests of properties of arbitrary bytes, and of all messages in both versions.
 //!
-//! The valid messages to start from are os-ken's; they are changed byte by byte, mostly in lengths and types.
+//! They start from os-ken's valid messages, which are changed byte by byte, mostly in lengths and types.
 
 mod support;
 
@@ -22,8 +22,8 @@ fn valid() -> impl Strategy<Value = Vec<u8>> {
     any::<Index>().prop_map(|index| index.get(&VALID).clone())
 }
 
-/// A valid message with some bytes changed, perhaps cut or grown, whose header has its true length: any other is
-/// refused before the body is read.
+/// A valid message with some bytes changed, possibly truncated or extended. The length in its header is correct, since a
+/// message with another is refused before its body is decoded.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let change = (any::<Index>(), interesting_byte());
     let changes = prop::collection::vec(change, 1..6);
@@ -38,7 +38,7 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A byte that is likelier than others to be a wrong length or type.
+/// A byte that is more likely than others to be an invalid length or type.
 fn interesting_byte() -> impl Strategy<Value = u8> {
     prop_oneof![
         3 => 0_u8..32,
@@ -53,7 +53,7 @@ fn with_true_length(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Any body behind a header that leads to a decoder.
+/// Any body after a header that leads to a decoder.
 fn framed() -> impl Strategy<Value = Vec<u8>> {
     let version = prop::sample::select(vec![1_u8, 4]);
     let body = prop::collection::vec(interesting_byte(), 0..256);
@@ -64,12 +64,12 @@ fn framed() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Checks that a decoded message is written and read again as an equal one, in its own form and element by element.
+/// Asserts that a decoded message is encoded and decoded as an equal one, both in its own form and element by element.
 fn check(bytes: &[u8]) {
     let Ok((header, message)) = Message::decode(bytes) else {
         return;
     };
-    // A hello may have a version that we do not support; it is then written in one that we do.
+    // A hello may have an unsupported version; it is then encoded in a supported one.
     let version = Version::from_wire(header.version).unwrap_or(Version::Of13);
     for written in [&message, &rebuilt(&message)] {
         let again = encoded(written, version, header.xid);
@@ -78,7 +78,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// Checks that a message written in the other version is either refused or reads back, without a panic.
+/// Asserts that a message is either refused in the other version or decoded again, without a panic.
 fn check_other_version(bytes: &[u8]) {
     let Ok((header, message)) = Message::decode(bytes) else {
         return;
@@ -121,7 +121,7 @@ proptest! {
         check(&with_true_length(bytes[..length].to_vec()));
     }
 
-    /// A stream is split into its messages one by one, and the incomplete rest stays.
+    /// A stream is split into its messages one by one, and the incomplete rest remains.
     #[test]
     fn streams_are_split_into_messages(messages in prop::collection::vec(valid(), 0..8), index in any::<Index>()) {
         let stream = messages.concat();

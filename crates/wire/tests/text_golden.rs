@@ -1,10 +1,10 @@
 //! Golden files: text, value, and bytes of both versions, each checked against the others in both directions.
 //!
-//! `golden/requests.txt` holds texts that people type. A record's first line is a command and its text; `reads` is the
-//! text written back, if it differs; `of10` and `of13` are the message with xid 1; `line10` and `line13` are the
-//! printed lines of these bytes. A version that cannot express the record has no bytes.
+//! `golden/requests.txt` contains texts that users type. A record's first line is a command and its text; `reads` is the text
+//! as it is written again, if it differs; `of10` and `of13` are the message with xid 1; `line10` and `line13` are the lines
+//! printed for these bytes. A version that cannot express the record has no bytes.
 //!
-//! `golden/messages.txt` holds bytes, and the lines that `{:#}` prints for them.
+//! `golden/messages.txt` contains bytes, and the lines that `{:#}` prints for them.
 //!
 //! If Open vSwitch is installed, its `ovs-ofctl` is compared, too.
 
@@ -147,7 +147,7 @@ fn open_vswitch_reads_equal_messages() {
     }
 }
 
-/// Returns `true` if `ovs-ofctl` can be run. In CI it must be installed.
+/// Returns `true` if `ovs-ofctl` is installed, as it must be in CI.
 fn open_vswitch_is_here() -> bool {
     let here = Command::new("ovs-ofctl").arg("--version").output().is_ok();
     let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");

@@ -1,4 +1,4 @@
-//! Tests that written text reads back as an equal value, and that no text makes the parsers panic.
+//! Tests that written text is parsed as an equal value, and that no text makes the parsers panic.
 
 use proptest::prelude::*;
 use urtica_wire::text::{Actions, Instructions};
@@ -12,7 +12,7 @@ fn oxm_field() -> impl Strategy<Value = OxmField> {
     proptest::sample::select(OxmField::ALL)
 }
 
-/// Values of protocols are frequent, so that names that depend on them are, too.
+/// A value for a field. Values of protocols are frequent, so that names that depend on them are, too.
 fn value_of(field: OxmField) -> BoxedStrategy<u128> {
     let usual: &[u128] = match field {
         OxmField::EthType => &[0x0800, 0x0806, 0x8035, 0x86dd, 0x8847, 0x8848],
@@ -186,7 +186,7 @@ fn meter() -> impl Strategy<Value = MeterMod<'static>> {
     })
 }
 
-/// Words of the syntax.
+/// Words in the syntax.
 const WORDS: &[&str] = &[
     "tcp",
     "arp",
@@ -232,7 +232,7 @@ const WORDS: &[&str] = &[
     "goto_table",
 ];
 
-/// Texts of these words in any order, which get further into the parsers than letters.
+/// Texts of these words in any order, which get further in the parsers than random letters.
 fn wordy() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(WORDS), 0..16)
         .prop_map(|words| words.concat())

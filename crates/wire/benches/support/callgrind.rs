@@ -1,8 +1,8 @@
-//! Counts instructions of this program with callgrind. Unlike times, the counts of two runs are equal.
+//! Counting instructions of this program with callgrind. Unlike times, the counts of two runs are equal.
 
 use std::process::Command;
 
-/// Returns the instructions of a run of this program with these arguments, or `None` if `valgrind` is not installed.
+/// Returns the number of instructions in a run of this program with these arguments; `None` if `valgrind` is not installed.
 pub fn instructions(arguments: &[&str]) -> Option<u64> {
     let program = std::env::current_exe().expect("a program knows where it is");
     let counts = std::env::temp_dir().join(format!("urtica-instructions-{}", std::process::id()));

@@ -23,13 +23,13 @@ mod field {
     pub const TPA: Range<usize> = 24..28;
 }
 
-/// Bytes in a packet for IPv4 over Ethernet.
+/// The size of a packet for IPv4 over Ethernet, in bytes.
 pub const HEADER_LEN: usize = 28;
 
-/// Operation: request for the owner of an address.
+/// Operation: a request for the owner of an address.
 pub const REQUEST: u16 = 1;
 
-/// Operation: I have.
+/// Operation: the reply with the owner of an address.
 pub const REPLY: u16 = 2;
 
 const HARDWARE_ETHERNET: u16 = 1;
@@ -95,7 +95,7 @@ impl<'a> ArpView<'a> {
         ipv4_at(self.header, field::SPA)
     }
 
-    /// Returns the target's MAC address; unknown in a request.
+    /// Returns the target's MAC address, which is unknown in a request.
     #[inline]
     pub fn tha(&self) -> MacAddr {
         mac_at(self.header, field::THA)

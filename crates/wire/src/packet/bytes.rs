@@ -1,5 +1,5 @@
-//! Reading fields at named ranges of bytes. The ranges are constants of this crate, never read from a packet; on the
-//! fixed-size headers of the views the compiler proves them in bounds.
+//! Reading fields from named ranges of bytes. The ranges are constants of this crate, never read from a packet, so that the
+//! compiler can remove the bounds checks for the views' headers of fixed size.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub(super) fn split_at<'a>(
     })
 }
 
-/// Returns the first `len` bytes, or all if there are fewer.
+/// Returns the first `len` bytes, or all bytes if there are fewer.
 #[inline]
 pub(super) fn at_most(bytes: &[u8], len: usize) -> &[u8] {
     &bytes[..len.min(bytes.len())]
@@ -48,38 +48,38 @@ pub(super) fn array_at<const N: usize>(bytes: &[u8], field: Range<usize>) -> [u8
     array
 }
 
-/// A 16-bit field.
+/// Returns a 16-bit field.
 #[inline]
 pub(super) fn u16_at(bytes: &[u8], field: Range<usize>) -> u16 {
     u16::from_be_bytes(array_at(bytes, field))
 }
 
-/// A 32-bit field.
+/// Returns a 32-bit field.
 #[inline]
 pub(super) fn u32_at(bytes: &[u8], field: Range<usize>) -> u32 {
     u32::from_be_bytes(array_at(bytes, field))
 }
 
-/// A MAC address.
+/// Returns a MAC address.
 #[inline]
 pub(super) fn mac_at(bytes: &[u8], field: Range<usize>) -> MacAddr {
     MacAddr::new(array_at(bytes, field))
 }
 
-/// An IPv4 address.
+/// Returns an IPv4 address.
 #[inline]
 pub(super) fn ipv4_at(bytes: &[u8], field: Range<usize>) -> Ipv4Addr {
     Ipv4Addr::from(array_at::<4>(bytes, field))
 }
 
-/// An IPv6 address.
+/// Returns an IPv6 address.
 #[inline]
 pub(super) fn ipv6_at(bytes: &[u8], field: Range<usize>) -> Ipv6Addr {
     Ipv6Addr::from(array_at::<16>(bytes, field))
 }
 
-/// Overwrites a 16-bit field of the header that starts at `start`: a length or checksum known only
-/// after it.
+/// Overwrites a 16-bit field of the header that starts at `start`, such as a length or checksum that is only known
+/// afterwards.
 #[inline]
 pub(super) fn patch_u16(out: &mut [u8], start: usize, field: Range<usize>, value: u16) {
     out[start..][field].copy_from_slice(&value.to_be_bytes());

@@ -1,15 +1,14 @@
-//! Checksums: the internet checksum (RFC 1071) with its pseudo headers, its incremental update (RFC
-//! 1624), and the CRC32c of SCTP (RFC 9260, appendix A).
+//! Checksums: the internet checksum (RFC 1071) with its pseudo headers, its incremental update (RFC 1624), and the CRC32c of
+//! SCTP (RFC 9260, appendix A).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A running internet checksum.
 ///
-/// Every piece but the last must have an even length, as headers have.
+/// Every piece except the last must have an even length, as headers have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checksum {
-    /// The sum of 16-bit words, carries not yet folded in: 64 bits cannot overflow before 2^48
-    /// words.
+    /// The sum of 16-bit words, without folding carries: 64 bits cannot overflow before 2^48 words.
     sum: u64,
 }
 
@@ -20,7 +19,7 @@ impl Checksum {
         Self { sum: 0 }
     }
 
-    /// Adds bytes; an odd last byte counts as if a zero followed.
+    /// Adds bytes. An odd last byte counts as if a zero followed.
     #[inline]
     #[must_use]
     pub fn add_bytes(mut self, bytes: &[u8]) -> Self {
@@ -53,20 +52,20 @@ impl Checksum {
     }
 }
 
-/// Returns the checksum of `bytes`. It is 0 if `bytes` hold their own, correct checksum.
+/// Returns the checksum of `bytes`. It is 0 if `bytes` contain their own, correct checksum.
 #[inline]
 pub fn internet(bytes: &[u8]) -> u16 {
     Checksum::new().add_bytes(bytes).finish()
 }
 
-/// Returns the checksum of a header in which `old` became `new`, without the rest of the header (RFC 1624,
+/// Returns the checksum of a header in which `old` became `new`, without reading the rest of the header (RFC 1624,
 /// equation 3).
 ///
-/// Both must have equal lengths and start at an even offset of the header.
+/// Both must have the same length and start at an even offset of the header.
 #[inline]
 pub fn update(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
     debug_assert_eq!(old.len(), new.len(), "a field keeps its length");
-    // HC' = ~(~HC + ~m + m'): the sum of the complements of all old words is added word by word.
+    // HC' = ~(~HC + ~m + m'), where the complements of all old words are added word by word.
     let mut sum = Checksum::new().add_u16(!checksum).add_bytes(new);
     for word in old.chunks(2) {
         let word = u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]);
@@ -90,16 +89,16 @@ pub enum PseudoHeader {
     V6 {
         /// The sender.
         src: Ipv6Addr,
-        /// The receiver; with a routing header, the final one.
+        /// The receiver; with a routing header, the final destination.
         dst: Ipv6Addr,
     },
 }
 
 impl PseudoHeader {
-    /// Returns the checksum of the pseudo header and of `pieces`, which make up the whole upper-layer
-    /// packet of protocol `proto`. Every piece but the last must have an even length.
+    /// Returns the checksum of the pseudo header and of `pieces`, which make up the whole upper-layer packet with protocol
+    /// `proto`. Every piece except the last must have an even length.
     ///
-    /// It is 0 if the pieces hold their own, correct checksum.
+    /// It is 0 if the pieces contain their own, correct checksum.
     #[inline]
     pub fn checksum(&self, proto: u8, pieces: &[&[u8]]) -> u16 {
         let len: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -126,7 +125,7 @@ impl PseudoHeader {
     }
 }
 
-/// The Castagnoli polynomial, bits reversed.
+/// The Castagnoli polynomial, with reversed bits.
 const CRC32C_POLYNOMIAL: u32 = 0x82f6_3b78;
 
 const CRC32C_TABLE: [u32; 256] = crc32c_table();
@@ -151,7 +150,7 @@ const fn crc32c_of_byte(byte: u32) -> u32 {
     crc
 }
 
-/// Returns the CRC32c of `pieces`, as if they lay one behind the other.
+/// Returns the CRC32c of the concatenated `pieces`.
 pub fn crc32c(pieces: &[&[u8]]) -> u32 {
     let bytes = pieces.iter().copied().flatten();
     !bytes.fold(u32::MAX, |crc, byte| {
@@ -229,7 +228,7 @@ mod tests {
 
         #[test]
         fn an_update_agrees_with_a_new_sum(bytes: [u8; 20], new: [u8; 4], pair in 0usize..8) {
-            // The last word stays nonzero: only a sum of all zeros has two complements.
+            // The last word stays nonzero, since only a sum of all zeros has two complements.
             let mut bytes = bytes;
             bytes[18] |= 1;
             let old = internet(&bytes);

@@ -1,29 +1,29 @@
-//! Errors of headers.
+//! Errors of reading and writing headers.
 
-/// A header that cannot be read, or cannot be written.
+/// The error that a header cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PacketError {
-    /// The bytes end before the header does.
+    /// The bytes end within the header.
     #[error("{layer} is cut short: it needs {needed} bytes, but only {available} are there")]
     Truncated {
-        /// The header or part of one that was being read.
+        /// The header, or the part of one, that was being read.
         layer: &'static str,
-        /// Bytes that it needs, if known.
+        /// The number of bytes that it needs, if known.
         needed: usize,
-        /// Bytes that were given.
+        /// The number of available bytes.
         available: usize,
     },
-    /// A length field is too small for the header that carries it.
+    /// A length field is too small for its header.
     #[error("{layer} says that its {field} is {found} bytes, but it must be at least {minimum}")]
     BadLength {
         /// The header that was being read.
         layer: &'static str,
-        /// The length field, in the words of its specification.
+        /// The length field, by its specification's name.
         field: &'static str,
-        /// The smallest length that makes sense, in bytes.
+        /// The smallest valid length, in bytes.
         minimum: usize,
-        /// The length that was found, in bytes.
+        /// The length found, in bytes.
         found: usize,
     },
     /// A field that must have one value has another.
@@ -31,7 +31,7 @@ pub enum PacketError {
     BadValue {
         /// The header that was being read.
         layer: &'static str,
-        /// The field, in the words of its specification.
+        /// The field, by its specification's name.
         field: &'static str,
         /// The value that it must have.
         expected: u32,
@@ -43,7 +43,7 @@ pub enum PacketError {
     TooMany {
         /// The headers that were being read.
         layer: &'static str,
-        /// The largest number that is read.
+        /// The maximum number that is read.
         limit: usize,
     },
     /// A field or payload does not fit into the header's length field.
@@ -61,7 +61,7 @@ pub enum PacketError {
 }
 
 impl PacketError {
-    /// Checks the length of something about to be written.
+    /// Checks the length of data to be written.
     pub(super) fn check_limit(
         layer: &'static str,
         field: &'static str,

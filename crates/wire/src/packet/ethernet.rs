@@ -18,14 +18,13 @@ mod field {
 /// The size of the header in bytes, without VLAN tags.
 pub const HEADER_LEN: usize = 14;
 
-/// Bytes in the smallest frame, without the frame check sequence. Shorter ones are padded when
-/// sent.
+/// The size of the smallest frame in bytes, without the frame check sequence. Shorter frames are padded when they are sent.
 pub const MIN_FRAME_LEN: usize = 60;
 
-/// Type fields below this are lengths of 802.3 frames.
+/// The value below which type fields are lengths of 802.3 frames.
 pub const MIN_ETHER_TYPE: u16 = 0x0600;
 
-/// LLC header for SNAP (`aa aa 03`) with the organisation code of encapsulated Ethernet.
+/// The LLC header for SNAP (`aa aa 03`), with the organisation code of encapsulated Ethernet.
 const SNAP_ETHERNET: [u8; 6] = [0xaa, 0xaa, 0x03, 0x00, 0x00, 0x00];
 
 /// A frame, read in place.
@@ -58,7 +57,7 @@ impl<'a> EthernetView<'a> {
         mac_at(self.header, field::SRC)
     }
 
-    /// Returns the type field as received: below [`MIN_ETHER_TYPE`] it is the length of an 802.3 frame.
+    /// Returns the type field as received. Below [`MIN_ETHER_TYPE`], it is the length of an 802.3 frame.
     #[inline]
     pub fn ether_type(&self) -> u16 {
         u16_at(self.header, field::ETHER_TYPE)
@@ -81,10 +80,10 @@ impl<'a> EthernetView<'a> {
     }
 }
 
-/// Resolves a type field that may be an 802.3 length into the EtherType that OpenFlow matches, and the bytes after it.
+/// Converts a type field that may be an 802.3 length to the EtherType that OpenFlow matches, and returns the bytes after it.
 ///
-/// An 802.3 frame with a SNAP header and organisation code 0 has the EtherType that the SNAP header
-/// names; any other has [`ether_type::NONE`] (OpenFlow 1.0.0, section 3.4).
+/// An 802.3 frame with a SNAP header and organisation code 0 has the EtherType in the SNAP header; any other has
+/// [`ether_type::NONE`] (OpenFlow 1.0.0, section 3.4).
 #[inline]
 pub fn resolve_ether_type(type_or_length: u16, payload: &[u8]) -> (u16, &[u8]) {
     if type_or_length >= MIN_ETHER_TYPE {
@@ -93,7 +92,7 @@ pub fn resolve_ether_type(type_or_length: u16, payload: &[u8]) -> (u16, &[u8]) {
     resolve_snap(payload).unwrap_or((ether_type::NONE, payload))
 }
 
-/// Returns the EtherType in a SNAP header of encapsulated Ethernet, and further lines.
+/// Returns the EtherType in a SNAP header of encapsulated Ethernet, and the bytes after it.
 fn resolve_snap(payload: &[u8]) -> Option<(u16, &[u8])> {
     let (ether_type, payload) = payload.strip_prefix(&SNAP_ETHERNET)?.split_first_chunk()?;
     let ether_type = u16::from_be_bytes(*ether_type);
@@ -112,7 +111,7 @@ pub struct Ethernet {
 }
 
 impl Ethernet {
-    /// Appends the header; the payload comes next. See [`pad_frame`] for the end of the frame.
+    /// Appends the header; the payload must follow. See [`pad_frame`] for the end of the frame.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.dst.octets());
@@ -121,7 +120,7 @@ impl Ethernet {
     }
 }
 
-/// Pads the frame that began at `start` with zeros to [`MIN_FRAME_LEN`].
+/// Pads the frame that starts at `start` with zeros to [`MIN_FRAME_LEN`].
 #[inline]
 pub fn pad_frame(out: &mut Vec<u8>, start: usize) {
     let len = out.len().max(start + MIN_FRAME_LEN);

@@ -1,4 +1,4 @@
-//! All headers of a frame in one pass.
+//! Parsing all headers of a frame in one pass.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::MacAddr;
 
-/// The headers of one Ethernet frame, up to the first unreadable one.
+/// The headers of an Ethernet frame, up to the first that cannot be read.
 ///
-/// Lenient like a switch's flow key: truncated, malformed or absent fields are `None`, and so is everything after them.
-/// Reading stops at an MPLS or PBB header, as OpenFlow matches do; checksums are not checked.
+/// Parsing is lenient, like a switch's flow key: truncated, malformed or absent fields are `None`, and so is everything after
+/// them. It stops at an MPLS or PBB header, as OpenFlow matches do. Checksums are not checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers<'a> {
     /// The sender's MAC address.
@@ -32,25 +32,25 @@ pub struct Headers<'a> {
     pub pbb_uca: Option<bool>,
     /// The ARP packet.
     pub arp: Option<Arp>,
-    /// The sender in IPv4 or IPv6.
+    /// The source address in IPv4 or IPv6.
     pub ip_src: Option<IpAddr>,
-    /// The receiver in IPv4 or IPv6.
+    /// The destination address in IPv4 or IPv6.
     pub ip_dst: Option<IpAddr>,
     /// The protocol over IPv4, or over IPv6 after its extension headers.
     pub ip_proto: Option<u8>,
     /// The differentiated services code point.
     pub ip_dscp: Option<u8>,
-    /// The congestion bits.
+    /// The congestion notification bits.
     pub ip_ecn: Option<u8>,
     /// The flow label of IPv6.
     pub ipv6_flabel: Option<u32>,
-    /// The sender's port in TCP, UDP or SCTP.
+    /// The source port in TCP, UDP or SCTP.
     pub src_port: Option<u16>,
-    /// The receiver's port in TCP, UDP or SCTP.
+    /// The destination port in TCP, UDP or SCTP.
     pub dst_port: Option<u16>,
     /// The type of an ICMPv4 or ICMPv6 message.
     pub icmp_type: Option<u8>,
-    /// The variant of the type.
+    /// The code of that message, which refines the type.
     pub icmp_code: Option<u8>,
     /// The target of a neighbour solicitation or advertisement.
     pub nd_target: Option<Ipv6Addr>,
@@ -88,14 +88,14 @@ impl VlanTag {
 }
 
 impl<'a> Headers<'a> {
-    /// Returns the VLAN that the frame belongs to, by its outermost tag, be it 802.1Q's or 802.1ad's. `None` without a tag,
-    /// or with a priority tag, whose id is 0 (IEEE 802.1Q section 9.6): such a frame counts as untagged.
+    /// Returns the VLAN of the frame, from its outermost tag of 802.1Q or 802.1ad. `None` without a tag, or with a priority tag,
+    /// whose id is 0 (IEEE 802.1Q section 9.6): such a frame counts as untagged.
     #[inline]
     pub fn vlan_id(&self) -> Option<u16> {
         self.vlan.map(|tag| tag.vid).filter(|&vid| vid != 0)
     }
 
-    /// Reads the headers of `frame`, which begins with its Ethernet header.
+    /// Parses the headers of `frame`, which starts with its Ethernet header.
     #[inline]
     pub fn parse(frame: &'a [u8]) -> Self {
         let mut headers = Self {
@@ -106,7 +106,7 @@ impl<'a> Headers<'a> {
         headers
     }
 
-    // Each step reads its header from `payload` and leaves the rest there.
+    // Each step reads its header from `payload`, and leaves the rest there.
 
     fn read_ethernet(&mut self) {
         let Ok(ethernet) = EthernetView::new(self.payload) else {

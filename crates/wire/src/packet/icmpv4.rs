@@ -18,16 +18,16 @@ mod field {
 /// The size of the header in bytes.
 pub const HEADER_LEN: usize = 8;
 
-/// Type: answer to an echo request.
+/// Type: a reply to an echo request.
 pub const ECHO_REPLY: u8 = 0;
 
 /// Type: the packet in the payload could not be delivered.
 pub const DESTINATION_UNREACHABLE: u8 = 3;
 
-/// Type: a request to send this back.
+/// Type: a request to send this message back.
 pub const ECHO_REQUEST: u8 = 8;
 
-/// Type: the packet in the payload has visited too many routers.
+/// Type: the packet in the payload has passed too many routers.
 pub const TIME_EXCEEDED: u8 = 11;
 
 /// A message, read in place.
@@ -67,8 +67,7 @@ impl<'a> Icmpv4View<'a> {
         u16_at(self.header, field::CHECKSUM)
     }
 
-    /// Returns the rest of the header. Its meaning depends on the type; in an echo, it is identifier and sequence
-    /// number.
+    /// Returns the rest of the header. Its meaning depends on the type; in an echo, it is the identifier and the sequence number.
     #[inline]
     pub fn rest(&self) -> [u8; 4] {
         array_at(self.header, field::REST)

@@ -28,7 +28,7 @@ mod field {
 /// The size of the header in bytes.
 pub const HEADER_LEN: usize = 4;
 
-/// Bytes in the fixed part of a neighbour message, after the ICMPv6 header.
+/// The size of the fixed part of a neighbour message in bytes, after the ICMPv6 header.
 pub const ND_LEN: usize = 20;
 
 /// Type of an echo request (RFC 4443 section 4.1).
@@ -65,7 +65,7 @@ pub mod nd_flags {
 const SOURCE_LINK_LAYER: u8 = 1;
 const TARGET_LINK_LAYER: u8 = 2;
 
-/// The length of options in bytes is counted in these.
+/// The unit of the length of options, in bytes.
 const OPTION_UNIT: usize = 8;
 
 /// A message, read in place.
@@ -153,8 +153,8 @@ impl<'a> NdView<'a> {
     /// Reads the body of the message, after its ICMPv6 header.
     ///
     /// # Errors
-    /// If it is truncated, or an option has length 0 or goes beyond the end: such a message must be
-    /// discarded (RFC 4861, section 7.1).
+    /// If it is truncated, or an option has length 0 or exceeds the message, which must then be discarded (RFC 4861, section
+    /// 7.1).
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, options) = split_header(ND_LAYER, bytes)?;
@@ -171,7 +171,7 @@ impl<'a> NdView<'a> {
         self.header[field::ND_FLAGS]
     }
 
-    /// Returns the address that the message is about.
+    /// Returns the target address.
     #[inline]
     pub fn target(&self) -> Ipv6Addr {
         ipv6_at(self.header, field::ND_TARGET)
@@ -195,7 +195,7 @@ impl<'a> NdView<'a> {
         self.options
     }
 
-    /// Returns the first option of type `option_type` that holds a MAC address.
+    /// Returns the MAC address in the first option of type `option_type` that contains one.
     fn link_layer(&self, option_type: u8) -> Option<MacAddr> {
         let mut rest = self.options;
         while let Ok((option, next)) = split_option(rest) {
@@ -253,7 +253,7 @@ impl Icmpv6 {
 pub struct Nd {
     /// The flags of an advertisement (see [`nd_flags`]); 0 in a solicitation.
     pub flags: u8,
-    /// The address that the message is about.
+    /// The target address.
     pub target: Ipv6Addr,
     /// The sender's MAC address.
     pub sll: Option<MacAddr>,

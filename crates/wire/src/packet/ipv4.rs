@@ -49,7 +49,7 @@ impl<'a> Ipv4View<'a> {
     /// [`is_checksum_valid`](Self::is_checksum_valid).
     ///
     /// # Errors
-    /// If the header is truncated, has another version, or has lengths that contradict each other.
+    /// If the header is truncated, has another version, or contains inconsistent lengths.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, _) = split_header::<HEADER_LEN>(LAYER, bytes)?;
@@ -73,7 +73,7 @@ impl<'a> Ipv4View<'a> {
         self.header[field::DSCP_ECN] >> 2
     }
 
-    /// Returns the congestion bits, 2 bits.
+    /// Returns the congestion notification, 2 bits.
     #[inline]
     pub fn ecn(&self) -> u8 {
         self.header[field::DSCP_ECN] & 3
@@ -97,13 +97,13 @@ impl<'a> Ipv4View<'a> {
         self.flags_offset() & DONT_FRAGMENT != 0
     }
 
-    /// Returns `true` if this is a fragment, and not the last.
+    /// Returns `true` if this is a fragment, but not the last.
     #[inline]
     pub fn more_fragments(&self) -> bool {
         self.flags_offset() & MORE_FRAGMENTS != 0
     }
 
-    /// Returns the fragment's offset, in units of 8 bytes. If not 0, the payload does not start with a header.
+    /// Returns the fragment's offset, in units of 8 bytes. If it is not 0, the payload does not start with a header.
     #[inline]
     pub fn fragment_offset(&self) -> u16 {
         self.flags_offset() & MAX_FRAGMENT_OFFSET
@@ -144,7 +144,7 @@ impl<'a> Ipv4View<'a> {
         self.options
     }
 
-    /// Returns the payload without padding; shorter than in the header if the packet is truncated.
+    /// Returns the payload without padding. It is shorter than the header's length if the packet is truncated.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -192,13 +192,13 @@ impl<'a> Ipv4View<'a> {
 pub struct Ipv4 {
     /// The differentiated services code point; its low 6 bits are written.
     pub dscp: u8,
-    /// The congestion bits; the low 2 bits are written.
+    /// The congestion notification; its low 2 bits are written.
     pub ecn: u8,
     /// The identification shared by the fragments of a packet.
     pub identification: u16,
     /// Whether routers must not fragment the packet.
     pub dont_fragment: bool,
-    /// Whether this is a fragment, and not the last.
+    /// Whether this is a fragment, but not the last.
     pub more_fragments: bool,
     /// The fragment's offset, in units of 8 bytes; its low 13 bits are written.
     pub fragment_offset: u16,
@@ -215,7 +215,7 @@ pub struct Ipv4 {
 }
 
 impl Ipv4 {
-    /// Creates a plain header: unfragmented, best effort, 64 hops, no options.
+    /// Creates a simple header: unfragmented, best effort, 64 hops, no options.
     pub fn new(src: Ipv4Addr, dst: Ipv4Addr, proto: u8) -> Self {
         Self {
             dscp: 0,
@@ -235,8 +235,7 @@ impl Ipv4 {
     /// Appends the header, with lengths and checksum, and the payload.
     ///
     /// # Errors
-    /// If the options exceed [`MAX_OPTIONS_LEN`] or the packet 65,535 bytes. Nothing is written
-    /// then.
+    /// If the options exceed [`MAX_OPTIONS_LEN`] or the packet exceeds 65,535 bytes. Then nothing is written.
     pub fn write(&self, out: &mut Vec<u8>, payload: &[u8]) -> Result<(), PacketError> {
         PacketError::check_limit(LAYER, "options", self.options.len(), MAX_OPTIONS_LEN)?;
         let header_len = HEADER_LEN + self.options.len().next_multiple_of(4);

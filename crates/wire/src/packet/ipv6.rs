@@ -64,7 +64,7 @@ impl<'a> Ipv6View<'a> {
         (self.first_word() >> DSCP_SHIFT) as u8 & 0x3f
     }
 
-    /// Returns the congestion bits, 2 bits.
+    /// Returns the congestion notification, 2 bits.
     #[inline]
     pub fn ecn(&self) -> u8 {
         (self.first_word() >> ECN_SHIFT) as u8 & 3
@@ -76,7 +76,7 @@ impl<'a> Ipv6View<'a> {
         self.first_word() & MAX_FLOW_LABEL
     }
 
-    /// Bytes in the payload, extension headers included, according to the header.
+    /// Returns the number of bytes in the payload, including extension headers, according to the header.
     #[inline]
     pub fn payload_len(&self) -> u16 {
         u16_at(self.header, field::PAYLOAD_LEN)
@@ -88,7 +88,7 @@ impl<'a> Ipv6View<'a> {
         self.header[field::NEXT_HEADER]
     }
 
-    /// Returns the hops left.
+    /// Returns the remaining hops.
     #[inline]
     pub fn hop_limit(&self) -> u8 {
         self.header[field::HOP_LIMIT]
@@ -100,26 +100,26 @@ impl<'a> Ipv6View<'a> {
         ipv6_at(self.header, field::SRC)
     }
 
-    /// Returns the receiver, or with a routing header the next stop.
+    /// Returns the receiver, or the next stop with a routing header.
     #[inline]
     pub fn dst(&self) -> Ipv6Addr {
         ipv6_at(self.header, field::DST)
     }
 
-    /// Returns the payload without padding, from the extension headers on; shorter than the header's length if the
+    /// Returns the payload without padding, starting with the extension headers. It is shorter than the header's length if the
     /// packet is truncated.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Returns the extension headers, first to last.
+    /// Returns the extension headers, in order.
     #[inline]
     pub fn extensions(&self) -> Extensions<'a> {
         Extensions::new(self.next_header(), self.payload)
     }
 
-    /// Returns the upper-layer protocol and its bytes, behind all extension headers.
+    /// Returns the upper-layer protocol and its bytes, after all extension headers.
     ///
     /// # Errors
     /// If an extension header is truncated or malformed, or there are more than
@@ -158,13 +158,13 @@ impl<'a> Ipv6View<'a> {
 pub struct Ipv6 {
     /// The differentiated services code point; its low 6 bits are written.
     pub dscp: u8,
-    /// The congestion bits; the low 2 bits are written.
+    /// The congestion notification; its low 2 bits are written.
     pub ecn: u8,
     /// The flow label; its low 20 bits are written.
     pub flow_label: u32,
     /// The protocol of the payload: an extension header, or the upper layer.
     pub next_header: u8,
-    /// The hops left.
+    /// The remaining hops.
     pub hop_limit: u8,
     /// The sender.
     pub src: Ipv6Addr,
@@ -173,7 +173,7 @@ pub struct Ipv6 {
 }
 
 impl Ipv6 {
-    /// Creates a plain header: best effort, no flow label, 64 hops.
+    /// Creates a simple header: best effort, no flow label, 64 hops.
     pub fn new(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8) -> Self {
         Self {
             dscp: 0,

@@ -1,6 +1,6 @@
 //! IPv6 extension headers (RFC 8200 section 4, RFC 4302), and how to skip them to the upper layer.
 //!
-//! ESP ends the chain: the rest is encrypted.
+//! ESP ends the chain, since the rest is encrypted.
 
 use super::PacketError;
 use super::bytes::{pad_to_multiple, split_at, split_header, u16_at, u32_at};
@@ -41,7 +41,7 @@ pub struct UpperLayer<'a> {
     pub payload: &'a [u8],
 }
 
-/// Skips the extension headers in `bytes`, the first of which is announced as `next_header`.
+/// Skips the extension headers in `bytes`, the first of which `next_header` announces.
 ///
 /// # Errors
 /// If a header is truncated or malformed, or there are more than [`MAX_EXTENSIONS`].
@@ -61,10 +61,9 @@ pub fn upper_layer(next_header: u8, bytes: &[u8]) -> Result<UpperLayer<'_>, Pack
     })
 }
 
-/// The extension headers of a packet, first to last.
+/// The extension headers of a packet, in order.
 ///
-/// Ends before the upper layer, after the first error, and after the fragment header of a later
-/// fragment.
+/// Ends before the upper layer, after the first error, and after the fragment header of a later fragment.
 #[derive(Clone, Debug)]
 pub struct Extensions<'a> {
     next_header: u8,
@@ -74,8 +73,7 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// Returns the extension headers at the start of `bytes`, the first of which is announced as
-    /// `next_header`.
+    /// Returns the extension headers at the start of `bytes`, the first of which `next_header` announces.
     #[inline]
     pub fn new(next_header: u8, bytes: &'a [u8]) -> Self {
         Self {
@@ -138,13 +136,13 @@ pub fn is_extension(next_header: u8) -> bool {
 /// An extension header, read in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtensionView<'a> {
-    /// Options for every router on the way.
+    /// Options for every router on the path.
     HopByHop(OptionsView<'a>),
-    /// Stops on the way.
+    /// Stops on the path.
     Routing(RoutingView<'a>),
     /// A part of a larger packet.
     Fragment(FragmentView<'a>),
-    /// Proof of origin.
+    /// Proof of the sender and of the content.
     Authentication(AuthenticationView<'a>),
     /// Options for the receiver.
     DestinationOptions(OptionsView<'a>),
@@ -154,7 +152,7 @@ impl<'a> ExtensionView<'a> {
     /// Reads the header of kind `kind` at the start of `bytes`.
     ///
     /// # Errors
-    /// If the header is truncated or malformed, or `kind` is no extension header.
+    /// If the header is truncated or malformed, or `kind` is not an extension header.
     #[inline]
     pub fn new(kind: u8, bytes: &'a [u8]) -> Result<Self, PacketError> {
         match kind {
@@ -199,7 +197,7 @@ impl<'a> ExtensionView<'a> {
         self.parts().1
     }
 
-    /// Returns the header's bytes, and those after it.
+    /// Returns the header's bytes, and the bytes after it.
     #[inline]
     fn parts(&self) -> (&'a [u8], &'a [u8]) {
         match self {
@@ -213,15 +211,15 @@ impl<'a> ExtensionView<'a> {
 
 use kind::{ExtensionHeader, LengthUnits};
 
-/// Not public, so that no other crate adds a kind.
+/// Private, so that other crates cannot add a kind.
 mod kind {
-    /// A kind of extension header: a struct to write it from, and its length.
+    /// A kind of extension header: a struct to write, and its length.
     pub trait ExtensionHeader {
         /// The header's name in errors.
         const LAYER: &'static str;
         /// The bytes before the variable part.
         const FIXED_LEN: usize;
-        /// The unit of the header's length byte; `None` if there is only the fixed part.
+        /// The unit of the header's length byte; `None` if the header only has the fixed part.
         const LENGTH: Option<LengthUnits>;
     }
 
@@ -230,7 +228,7 @@ mod kind {
     pub struct LengthUnits {
         /// The size of a unit, in bytes.
         unit: usize,
-        /// The number of uncounted units at the start of the header.
+        /// The number of units at the start of the header that are not counted.
         uncounted: usize,
     }
 
@@ -252,12 +250,12 @@ mod kind {
             (usize::from(count) + self.uncounted) * self.unit
         }
 
-        /// Returns the length byte of a header of `bytes` bytes, which are whole units.
+        /// Returns the length byte of a header of `bytes` bytes, which must be whole units.
         pub fn count(self, bytes: usize) -> u8 {
             (bytes / self.unit - self.uncounted) as u8
         }
 
-        /// Returns the most bytes in a header that is a multiple of 8 bytes long, as every one in IPv6 must be.
+        /// Returns the maximum size of a header that is a multiple of 8 bytes long, as every header in IPv6 must be.
         pub fn max_bytes(self) -> usize {
             self.to_bytes(u8::MAX) / 8 * 8
         }
@@ -306,7 +304,7 @@ impl<'a, H: ExtensionHeader> HeaderView<'a, H> {
         })
     }
 
-    /// Returns the protocol after the header; in a fragment, the one in the first fragment.
+    /// Returns the protocol after the header; in a fragment, the protocol in the first fragment.
     #[inline]
     pub fn next_header(&self) -> u8 {
         self.header[field::NEXT_HEADER]
@@ -319,8 +317,8 @@ impl<'a, H: ExtensionHeader> HeaderView<'a, H> {
     }
 }
 
-/// Defines a kind of extension header: the struct to write it from, its [`ExtensionHeader`], and the accessors of its
-/// view. Columns of a field: its name, its type in the struct, its type in the view, how it is read from the header.
+/// Defines a kind of extension header: the struct to write, its [`ExtensionHeader`], and the accessors of its view. Columns of
+/// a field: its name, its type in the struct, its type in the view, and how it is read from the header.
 macro_rules! extension_header {
     (
         $(#[$meta:meta])* $name:ident = $layer:literal, $fixed_len:literal, $length:expr;
@@ -328,7 +326,7 @@ macro_rules! extension_header {
     ) => {
         $(#[$meta])*
         pub struct $name {
-            /// The protocol after the header; in a fragment, the one in the first fragment.
+            /// The protocol after the header; in a fragment, the protocol in the first fragment.
             pub next_header: u8,
             $($(#[$field_meta])* pub $field: $owned,)+
         }
@@ -375,7 +373,7 @@ extension_header! {
     Routing = "IPv6 routing header", 4, Some(LengthUnits::OF_8);
     /// The variant of routing header.
     routing_type: u8, u8 = |header| header[field::ROUTING_TYPE];
-    /// Stops that are still to be visited.
+    /// The number of stops that remain.
     segments_left: u8, u8 = |header| header[field::SEGMENTS_LEFT];
     /// The data of this routing type; zeros are written after them up to a multiple of 8 bytes.
     data: Vec<u8>, &'a [u8] = |header| &header[Routing::FIXED_LEN..];
@@ -405,11 +403,11 @@ extension_header! {
     icv: Vec<u8>, &'a [u8] = |header| &header[Authentication::FIXED_LEN..];
 }
 
-/// Appends a header of the kind `H`: `fixed`, in which the length is filled in, `data` and zeros up to a multiple of 8
+/// Appends a header of the kind `H`: `fixed`, in which the length is filled in, then `data`, and zeros up to a multiple of 8
 /// bytes.
 ///
 /// # Errors
-/// If `data`, which errors call `name`, is longer than the length byte allows. Then nothing is written.
+/// If `data`, whose name in errors is `name`, is longer than the length byte allows. Then nothing is written.
 fn write_header<H: ExtensionHeader>(
     fixed: &[u8],
     name: &'static str,
@@ -428,7 +426,7 @@ fn write_header<H: ExtensionHeader>(
 }
 
 impl Options {
-    /// Appends the header; the next one, or the payload, comes next.
+    /// Appends the header; the next header or the payload must follow.
     ///
     /// # Errors
     /// If the options exceed 2046 bytes. Then nothing is written.
@@ -438,7 +436,7 @@ impl Options {
 }
 
 impl Routing {
-    /// Appends the header; the next one, or the payload, comes next.
+    /// Appends the header; the next header or the payload must follow.
     ///
     /// # Errors
     /// If the data exceed 2044 bytes. Then nothing is written.
@@ -449,7 +447,7 @@ impl Routing {
 }
 
 impl Fragment {
-    /// Appends the header; the fragment comes next.
+    /// Appends the header; the fragment must follow.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         let more_fragments = u16::from(self.more_fragments) * MORE_FRAGMENTS;
@@ -461,7 +459,7 @@ impl Fragment {
 }
 
 impl Authentication {
-    /// Appends the header; the next one, or the payload, comes next.
+    /// Appends the header; the next header or the payload must follow.
     ///
     /// # Errors
     /// If the integrity check value exceeds 1012 bytes. Then nothing is written.

@@ -1,4 +1,4 @@
-//! LLDP (IEEE 802.1AB): a station's announcements to its neighbours; topology discovery reads and writes it.
+//! LLDP (IEEE 802.1AB), with which stations announce themselves to neighbours, and topology discovery finds links.
 
 use super::bytes::{split_at, split_header, u16_at};
 use super::{Ethernet, PacketError, ether_type, ethernet};
@@ -10,13 +10,13 @@ const TLV_LAYER: &str = "LLDP TLV";
 /// The group address of the nearest bridge, which no conforming bridge forwards.
 pub const NEAREST_BRIDGE: MacAddr = MacAddr::new([0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e]);
 
-/// Bytes before the value of a TLV.
+/// The size of a TLV's header in bytes.
 pub const TLV_HEADER_LEN: usize = 2;
 
-/// The most bytes in the value of a TLV.
+/// The maximum size of a TLV's value, in bytes.
 pub const MAX_VALUE_LEN: usize = 511;
 
-/// The most bytes in a chassis or port id.
+/// The maximum size of a chassis or port id, in bytes.
 pub const MAX_ID_LEN: usize = 255;
 
 /// Chassis id subtypes (IEEE 802.1AB, table 8-2).
@@ -56,7 +56,7 @@ mod kind {
 
 const KIND_SHIFT: u32 = 9;
 
-/// A frame, read in place. It begins after the EtherType that announces it.
+/// A frame, read in place. It starts after the EtherType that announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LldpView<'a> {
     chassis_id: LldpId<'a>,
@@ -66,12 +66,11 @@ pub struct LldpView<'a> {
 }
 
 impl<'a> LldpView<'a> {
-    /// Reads the frame at the start of `bytes`, up to its End TLV or, leniently, the end of the
-    /// bytes.
+    /// Reads the frame at the start of `bytes`, up to its End TLV or, leniently, the end of the bytes.
     ///
     /// # Errors
-    /// If a TLV is truncated or too short for its type, or the frame does not begin with chassis
-    /// id, port id and time to live, in this order (IEEE 802.1AB, section 8.2).
+    /// If a TLV is truncated or too short for its type, or the frame does not start with chassis id, port id and time to live,
+    /// in this order (IEEE 802.1AB, section 8.2).
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (chassis_id, rest) = split_id("first TLV type", kind::CHASSIS_ID, bytes)?;
         let (port_id, rest) = split_id("second TLV type", kind::PORT_ID, rest)?;
@@ -123,7 +122,7 @@ impl<'a> LldpView<'a> {
         })
     }
 
-    /// Returns the optional TLVs: those after the time to live, without the End TLV.
+    /// Returns the optional TLVs, which follow the time to live, without the End TLV.
     #[inline]
     pub fn tlvs(&self) -> LldpTlvs<'a> {
         LldpTlvs { rest: self.payload }
@@ -157,7 +156,7 @@ impl<'a> Iterator for LldpTlvs<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        // The view's constructor has already checked for all errors.
+        // The constructor of the view has already checked all TLVs.
         let (tlv, rest) = split_optional(self.rest).ok().flatten()?;
         self.rest = rest;
         Some(tlv)
@@ -252,7 +251,7 @@ pub enum LldpTlv<'a> {
     },
     /// Any other type, such as capabilities and management address.
     Other {
-        /// The type, one without its own variant here; its low 7 bits are written.
+        /// The type, which must not have its own variant here; its low 7 bits are written.
         kind: u8,
         /// The value.
         value: &'a [u8],
@@ -315,7 +314,7 @@ pub struct Lldp<'a> {
 }
 
 impl Lldp<'_> {
-    /// Appends the TLVs, End TLV included.
+    /// Appends the TLVs, including the End TLV.
     ///
     /// # Errors
     /// If an id exceeds [`MAX_ID_LEN`] or a value [`MAX_VALUE_LEN`]. Then nothing is written.
@@ -336,8 +335,7 @@ impl Lldp<'_> {
         write_tlv(out, kind::END, &[])
     }
 
-    /// Appends a whole Ethernet frame from `src` to the nearest bridge, padded to the smallest
-    /// frame.
+    /// Appends a whole Ethernet frame from `src` to the nearest bridge, padded to the minimum size.
     ///
     /// # Errors
     /// As for [`write`](Self::write).

@@ -1,26 +1,25 @@
 //! Packet headers, read in place and written.
 //!
 //! # What
-//! One file per protocol, all of one shape:
-//! - `XxxView<'a>` reads a header in place. Its constructor `new` checks lengths and versions
-//!   once; the accessors after it cannot fail, do not allocate, and give every field in host byte
-//!   order. `payload` is the rest.
-//! - `Xxx` is the same header as a plain struct. `write` appends it to a buffer, lengths and
-//!   checksums included; `XxxView::to_header` converts the one to the other.
+//! One file per protocol, all of the same shape:
+//! - `XxxView<'a>` reads a header in place. Its constructor `new` checks lengths and versions once; the accessors after that
+//!   cannot fail, do not allocate, and return every field in host byte order. `payload` is the rest.
+//! - `Xxx` is the same header as a plain struct. `write` appends it to a buffer, including lengths and checksums;
+//!   `XxxView::to_header` converts a view to it.
 //! - [`Headers`] reads all headers of a frame in one pass.
 //!
 //! # How
-//! A view begins where its protocol begins: [`VlanView`], [`MplsView`] and [`PbbView`] therefore
-//! start *after* the EtherType that announces them. Headers that do not depend on their payload have
-//! `write(out)`; headers with a length or a checksum over their payload have `write(out, payload)`,
-//! and those whose checksum covers addresses also take a [`PseudoHeader`].
+//! A view starts where its protocol starts: [`VlanView`], [`MplsView`] and [`PbbView`] therefore start *after* the EtherType
+//! that announces them. Headers that do not depend on their payload have `write(out)`; headers with a length or a checksum
+//! of their payload have `write(out, payload)`, and if their checksum covers addresses, also a parameter for a
+//! [`PseudoHeader`].
 //!
 //! A packet-in often contains only the first bytes of a packet. So a *header* must be complete, but a payload that ends
 //! before the length in its header is no error: `payload` returns the available bytes, without Ethernet padding.
 //!
 //! # Cost
-//! A view is a few pointers. Fixed headers are held as arrays, so that the compiler drops the
-//! bounds checks of their accessors.
+//! A view is a few pointers. Fixed headers are stored as arrays, so that the compiler can remove the bounds checks of their
+//! accessors.
 
 pub mod arp;
 mod bytes;
@@ -60,7 +59,7 @@ pub use tcp::{Tcp, TcpView};
 pub use udp::{Udp, UdpView};
 pub use vlan::{Vlan, VlanTags, VlanView};
 
-/// EtherTypes (IEEE 802 numbers) of the protocols read here.
+/// EtherTypes (IEEE 802 numbers) of the supported protocols.
 pub mod ether_type {
     /// IPv4.
     pub const IPV4: u16 = 0x0800;
@@ -84,7 +83,7 @@ pub mod ether_type {
     pub const NONE: u16 = 0x05ff;
 }
 
-/// IP protocol numbers (IANA) of the protocols and extension headers read here.
+/// IP protocol numbers (IANA) of the supported protocols and extension headers.
 pub mod ip_proto {
     /// IPv6 hop-by-hop options.
     pub const HOP_BY_HOP: u8 = 0;

@@ -5,20 +5,20 @@ use super::bytes::split_header;
 
 const LAYER: &str = "MPLS label stack entry";
 
-/// Bytes in one entry.
+/// The size of an entry in bytes.
 pub const HEADER_LEN: usize = 4;
 
 /// The largest label.
 pub const MAX_LABEL: u32 = 0x000f_ffff;
 
-/// The maximum number of entries that [`Stack`] reads; real stacks are seldom deeper than five.
+/// The maximum number of entries that [`Stack`] reads; real stacks rarely have more than five.
 pub const MAX_DEPTH: usize = 16;
 
 const LABEL_SHIFT: u32 = 12;
 const TC_SHIFT: u32 = 9;
 const BOS_BIT: u32 = 0x100;
 
-/// One label stack entry, read in place. The stack begins after the EtherType that announces it.
+/// A label stack entry, read in place. The stack starts after the EtherType that announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MplsView<'a> {
     header: &'a [u8; HEADER_LEN],
@@ -65,8 +65,7 @@ impl<'a> MplsView<'a> {
         self.word() as u8
     }
 
-    /// Returns everything after the entry: the next entry, or the packet if this is the bottom of the
-    /// stack.
+    /// Returns everything after the entry: the next entry, or the packet after the bottom of the stack.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -84,8 +83,7 @@ impl<'a> MplsView<'a> {
     }
 }
 
-/// The entries of a label stack, outermost first. The last one has the bottom-of-stack bit and the
-/// packet as payload.
+/// The entries of a label stack, outermost first. The last one has the bottom-of-stack bit, and the packet as its payload.
 #[derive(Clone, Debug)]
 pub struct Stack<'a> {
     rest: Option<&'a [u8]>,
@@ -140,7 +138,7 @@ pub struct Mpls {
 }
 
 impl Mpls {
-    /// Appends the entry; the next one, or the packet, comes next.
+    /// Appends the entry; the next entry or the packet must follow.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         let label = (self.label & MAX_LABEL) << LABEL_SHIFT;

@@ -1,11 +1,11 @@
-//! Provider backbone bridging (IEEE 802.1ah): the I-TAG in front of a customer's frame.
+//! Provider backbone bridging (IEEE 802.1ah): the I-TAG before a customer's frame.
 
 use super::PacketError;
 use super::bytes::split_header;
 
 const LAYER: &str = "PBB I-TAG";
 
-/// Bytes in the tag control information.
+/// The size of the tag control information in bytes.
 pub const HEADER_LEN: usize = 4;
 
 /// The largest backbone service instance identifier.
@@ -15,10 +15,10 @@ const PCP_SHIFT: u32 = 29;
 const DEI_BIT: u32 = 0x1000_0000;
 const UCA_BIT: u32 = 0x0800_0000;
 
-/// An I-TAG, read in place. It begins after the EtherType that announces it.
+/// An I-TAG, read in place. It starts after the EtherType that announces it.
 ///
-/// In the standard, the customer's addresses belong to the tag; here they belong to
-/// [`payload`](Self::payload), which is a whole Ethernet frame.
+/// In the standard, the customer's addresses are part of the tag; here they are part of [`payload`](Self::payload), which is
+/// a whole Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PbbView<'a> {
     header: &'a [u8; HEADER_LEN],
@@ -47,7 +47,7 @@ impl<'a> PbbView<'a> {
         (self.word() >> PCP_SHIFT) as u8
     }
 
-    /// Returns `true` if the frame may be dropped first.
+    /// Returns `true` if the frame is eligible for dropping.
     #[inline]
     pub fn dei(&self) -> bool {
         self.word() & DEI_BIT != 0
@@ -88,7 +88,7 @@ impl<'a> PbbView<'a> {
 pub struct Pbb {
     /// The priority; its low 3 bits are written.
     pub pcp: u8,
-    /// Whether the frame may be dropped first.
+    /// Whether the frame is eligible for dropping.
     pub dei: bool,
     /// Whether the customer's addresses are in use.
     pub uca: bool,
@@ -97,7 +97,7 @@ pub struct Pbb {
 }
 
 impl Pbb {
-    /// Appends the tag; the customer's frame comes next.
+    /// Appends the tag; the customer's frame must follow.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         let pcp = u32::from(self.pcp) << PCP_SHIFT;

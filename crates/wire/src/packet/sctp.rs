@@ -49,7 +49,7 @@ impl<'a> SctpView<'a> {
         u16_at(self.header, field::DST_PORT)
     }
 
-    /// Returns the tag by which the receiver identifies the association.
+    /// Returns the tag with which the receiver identifies the association.
     #[inline]
     pub fn verification_tag(&self) -> u32 {
         u32_at(self.header, field::VERIFICATION_TAG)
@@ -91,7 +91,7 @@ pub struct Sctp {
     pub src_port: u16,
     /// The receiver's port.
     pub dst_port: u16,
-    /// The tag by which the receiver identifies the association.
+    /// The tag with which the receiver identifies the association.
     pub verification_tag: u32,
 }
 

@@ -25,18 +25,18 @@ pub const HEADER_LEN: usize = 20;
 /// The maximum size of the options in a header, in bytes.
 pub const MAX_OPTIONS_LEN: usize = 40;
 
-/// All bits of the flags field, reserved ones included.
+/// All bits of the flags field, including reserved ones.
 pub const MAX_FLAGS: u16 = 0x0fff;
 
 /// The flags, as bits of the 12-bit flags field.
 pub mod flags {
-    /// The sender is finished.
+    /// The sender has finished.
     pub const FIN: u16 = 0x001;
     /// Start of the connection.
     pub const SYN: u16 = 0x002;
     /// The connection is reset.
     pub const RST: u16 = 0x004;
-    /// The data should be delivered at once.
+    /// The data should be delivered immediately.
     pub const PSH: u16 = 0x008;
     /// The acknowledgement number is valid.
     pub const ACK: u16 = 0x010;
@@ -89,13 +89,13 @@ impl<'a> TcpView<'a> {
         u16_at(self.header, field::DST_PORT)
     }
 
-    /// Returns the number of the first byte of the payload.
+    /// Returns the sequence number of the first byte of the payload.
     #[inline]
     pub fn seq(&self) -> u32 {
         u32_at(self.header, field::SEQ)
     }
 
-    /// Returns the number of the byte that the sender expects next.
+    /// Returns the sequence number that the sender expects next.
     #[inline]
     pub fn ack(&self) -> u32 {
         u32_at(self.header, field::ACK)
@@ -165,9 +165,9 @@ pub struct Tcp {
     pub src_port: u16,
     /// The receiver's port.
     pub dst_port: u16,
-    /// The number of the first byte of the payload.
+    /// The sequence number of the first byte of the payload.
     pub seq: u32,
-    /// The number of the byte that the sender expects next.
+    /// The sequence number that the sender expects next.
     pub ack: u32,
     /// The flags (see [`flags`]) and reserved bits; the low 12 bits are written.
     pub flags: u16,

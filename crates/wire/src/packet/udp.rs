@@ -59,20 +59,20 @@ impl<'a> UdpView<'a> {
         u16_at(self.header, field::LEN)
     }
 
-    /// Returns the checksum as received; 0 means that the sender computed none.
+    /// Returns the checksum as received; 0 means that there is none.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.header, field::CHECKSUM)
     }
 
-    /// Returns the payload; shorter than in the header if the packet is truncated.
+    /// Returns the payload, which is shorter than the header's length if the packet is truncated.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Returns `true` if the checksum is valid, and `false` if the datagram is truncated. A datagram without a
-    /// checksum is valid in IPv4 only (RFC 8200, section 8.1).
+    /// Returns `true` if the checksum is valid, and `false` if the datagram is truncated. A datagram without a checksum is only
+    /// valid in IPv4 (RFC 8200, section 8.1).
     #[inline]
     pub fn is_checksum_valid(&self, pseudo_header: &PseudoHeader) -> bool {
         if self.checksum() == 0 {

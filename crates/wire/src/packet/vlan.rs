@@ -1,5 +1,4 @@
-//! VLAN tags: 802.1Q (customer) and 802.1ad (service). They differ only in the EtherType that
-//! announces them.
+//! VLAN tags of 802.1Q (customer) and 802.1ad (service), which differ only in the EtherType that announces them.
 
 use super::bytes::{split_header, u16_at};
 use super::{PacketError, ether_type};
@@ -13,7 +12,7 @@ mod field {
     pub const ETHER_TYPE: Range<usize> = 2..4;
 }
 
-/// Bytes in a tag: its control information and the EtherType after it.
+/// The size of a tag in bytes: its control information and the EtherType after it.
 pub const HEADER_LEN: usize = 4;
 
 /// The largest VLAN id.
@@ -22,7 +21,7 @@ pub const MAX_VID: u16 = 0x0fff;
 const CFI_BIT: u16 = 0x1000;
 const PCP_SHIFT: u32 = 13;
 
-/// A tag, read in place. It begins after the EtherType that announces it.
+/// A tag, read in place. It starts after the EtherType that announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanView<'a> {
     header: &'a [u8; HEADER_LEN],
@@ -58,13 +57,13 @@ impl<'a> VlanView<'a> {
         self.tci() & CFI_BIT != 0
     }
 
-    /// Returns the VLAN id, 0 to [`MAX_VID`]; 0 is a priority tag.
+    /// Returns the VLAN id, 0 to [`MAX_VID`]; 0 means a priority tag.
     #[inline]
     pub fn vid(&self) -> u16 {
         self.tci() & MAX_VID
     }
 
-    /// Returns the EtherType after the tag; may announce another one.
+    /// Returns the EtherType after the tag, which may announce another tag.
     #[inline]
     pub fn ether_type(&self) -> u16 {
         u16_at(self.header, field::ETHER_TYPE)
@@ -88,10 +87,10 @@ impl<'a> VlanView<'a> {
     }
 }
 
-/// The tags of a frame, from the outermost on: an iterator over each tag with the type that announces it. After its end,
+/// The tags of a frame, outermost first: an iterator over each tag with the type that announces it. After the last tag,
 /// [`VlanTags::type_or_length`] is the next type.
 ///
-/// A truncated tag also ends it: then [`VlanTags::is_cut_off`] is true.
+/// It also ends at a truncated tag; then [`VlanTags::is_cut_off`] is true.
 #[derive(Clone, Copy, Debug)]
 pub struct VlanTags<'a> {
     type_or_length: u16,
@@ -110,7 +109,7 @@ impl<'a> VlanTags<'a> {
         }
     }
 
-    /// Returns the EtherType, or length of an 802.3 frame, of the next header: after the last tag, that of the payload.
+    /// Returns the EtherType, or length of an 802.3 frame, of the next header; after the last tag, that of the payload.
     #[inline]
     pub fn type_or_length(&self) -> u16 {
         self.type_or_length
@@ -161,7 +160,7 @@ pub struct Vlan {
 }
 
 impl Vlan {
-    /// Appends the tag; the payload comes next.
+    /// Appends the tag; the payload must follow.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.tci().to_be_bytes());

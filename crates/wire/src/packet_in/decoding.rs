@@ -1,10 +1,10 @@
-//! Packet-ins from bytes, in either version.
+//! Decoding packet-ins, in either version.
 
 use super::PacketIn;
 use crate::{DecodeError, Reader, Structure, Version, of10, of13};
 
 impl<'a> PacketIn<'a> {
-    /// Reads the body of a packet-in, after the message's header.
+    /// Decodes the body of a packet-in, after the message's header.
     ///
     /// # Errors
     /// [`DecodeError`] if it is truncated, or its match (1.3) is invalid.

@@ -9,7 +9,7 @@ use crate::{Action, CONTROLLER_NO_BUFFER, Field, List, OxmField, PortNo, Version
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// Reads one action.
+/// Parses one action.
 impl FromStr for Action<'static> {
     type Err = ParseError;
 
@@ -23,7 +23,7 @@ impl FromStr for Action<'static> {
     }
 }
 
-/// Writes actions as `ovs-ofctl` does for OpenFlow 1.3.
+/// Writes an action as `ovs-ofctl` does for OpenFlow 1.3.
 impl fmt::Display for Action<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_action(f, self, Version::Of13)
@@ -34,7 +34,7 @@ impl fmt::Display for Action<'_> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actions<'a>(pub List<'a, Action<'a>>);
 
-/// Reads actions with commas or white space between them; `drop`, or an empty text, is no action.
+/// Parses actions with commas or white space between them; `drop`, or an empty text, means no actions.
 impl FromStr for Actions<'static> {
     type Err = ParseError;
 
@@ -49,10 +49,10 @@ impl fmt::Display for Actions<'_> {
     }
 }
 
-/// The word for no action.
+/// The word for no actions.
 pub(super) const DROP: &str = "drop";
 
-/// Reads a list of actions.
+/// Parses a list of actions.
 pub(super) fn parse_actions(text: Span<'_>) -> Result<List<'static, Action<'static>>, ParseError> {
     let spans: Vec<_> = text.items().collect();
     if matches!(spans[..], [only] if only.text() == DROP) {
@@ -66,7 +66,7 @@ pub(super) fn parse_actions(text: Span<'_>) -> Result<List<'static, Action<'stat
 
 type Parse = fn(&Item<'_>) -> Result<Action<'static>, ParseError>;
 
-/// All actions with names; a port without one is an output to it.
+/// All actions with names. A port without one is an output to it.
 const ACTIONS: &[(&str, Parse)] = &[
     ("output", |item| {
         value::parse_port(item.value()?).map(output)
@@ -137,7 +137,7 @@ const ACTIONS: &[(&str, Parse)] = &[
     ("set_tunnel64", |item| set(item, OxmField::TunnelId)),
 ];
 
-/// Reads one action. `more_words` are other words that would be accepted.
+/// Parses one action. `more_words` are other words that would be accepted.
 pub(super) fn parse_action(
     item: &Item<'_>,
     more_words: impl Iterator<Item = &'static str>,
@@ -186,7 +186,7 @@ fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> P
         let problem = "stands beside other actions";
         return item.key.error(problem, "'drop' alone, or no 'drop'");
     }
-    // Without a value, it may be a port's name.
+    // Without a value, it may be the name of a port.
     if ACTIONS_OF_OPEN_VSWITCH.contains(&item.name()) && item.value_if_any().is_some() {
         return item.key.error(
             "is an action of Open vSwitch, not of OpenFlow",
@@ -200,7 +200,7 @@ fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> P
     error.or_did_you_mean(ACTIONS.iter().map(|(name, _)| *name).chain(more_words))
 }
 
-/// Creates an output; whole packets to the controller.
+/// Creates an output, which sends whole packets if the port is the controller.
 fn output(port: PortNo) -> Action<'static> {
     match port {
         PortNo::CONTROLLER => Action::controller(),
@@ -222,7 +222,7 @@ fn set(item: &Item<'_>, field: OxmField) -> Result<Action<'static>, ParseError> 
     Ok(Action::SetField(Field::exact(field, value)))
 }
 
-/// `controller`, `CONTROLLER:128`, `controller(max_len=128)`.
+/// Parses `controller`, `CONTROLLER:128`, `controller(max_len=128)`.
 fn controller(item: &Item<'_>) -> Result<Action<'static>, ParseError> {
     let max_len = match item.value_if_any() {
         None => CONTROLLER_NO_BUFFER,
@@ -237,7 +237,7 @@ fn controller(item: &Item<'_>) -> Result<Action<'static>, ParseError> {
     })
 }
 
-/// `enqueue:PORT:QUEUE` or `enqueue(PORT,QUEUE)`.
+/// Parses `enqueue:PORT:QUEUE` or `enqueue(PORT,QUEUE)`.
 fn enqueue(item: &Item<'_>) -> Result<Action<'static>, ParseError> {
     let value = item.value()?;
     let parts = value.split_once(":").or_else(|| value.split_once(","));
@@ -254,7 +254,7 @@ fn push_pbb(item: &Item<'_>) -> Result<Action<'static>, ParseError> {
     Ok(Action::PushPbb(eth_type))
 }
 
-/// `set_field:VALUE->FIELD`; 1.3.5 section 7.2.4 has no mask here.
+/// Parses `set_field:VALUE->FIELD`; 1.3.5 section 7.2.4 allows no mask here.
 fn set_field(item: &Item<'_>) -> Result<Action<'static>, ParseError> {
     let text = item.value()?;
     let form = "set_field:VALUE->FIELD";
@@ -351,7 +351,7 @@ fn write_output(out: &mut dyn Write, port: PortNo, max_len: u16) -> fmt::Result 
     }
 }
 
-/// 1.0's own actions for set-field in 1.3.
+/// 1.0's names of actions for 1.3's set-field.
 const OF10_NAMES: &[(OxmField, &str)] = &[
     (OxmField::EthSrc, "mod_dl_src"),
     (OxmField::EthDst, "mod_dl_dst"),

@@ -1,6 +1,6 @@
-//! Errors of texts, with their positions.
+//! Errors in texts, with their positions.
 
-/// An error that a text is not a valid match, action or flow.
+/// The error that a text is not a valid match, action or flow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {found} {problem}; {hint}")]
 pub struct ParseError {
@@ -17,22 +17,22 @@ enum Found {
     Nothing,
 }
 
-/// The hint.
+/// The hint that ends the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hint {
     Expected(String),
     DidYouMean(&'static str),
 }
 
-/// The problem with a text instead of a port.
+/// The problem of a text that should be a port.
 pub(super) const NOT_A_PORT: &str = "is not a port";
 
-/// The problem with a text instead of an action, which may be just a port.
+/// The problem of a text that should be an action, or just a port.
 pub(super) const NOT_AN_ACTION: &str = "is not an action";
 
 impl ParseError {
-    /// Creates an error about `found` at byte offset `at`: `problem` follows it ("is not a number"), `expected` after
-    /// "expected".
+    /// Creates an error about `found` at byte offset `at`. In the message, `problem` follows the text found ("is not a number"),
+    /// and `expected` follows "expected".
     pub(super) fn new(
         at: usize,
         found: &str,
@@ -64,12 +64,13 @@ impl ParseError {
         self
     }
 
-    /// Returns the column of the error: bytes from the start of the text, from 1.
+    /// Returns the column of the error: bytes from the start of the text, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// Returns `true` if a port's number would be valid there: a port's name is such an error, as only its switch knows the number.
+    /// Returns `true` if a port number would be valid there. A port's name causes such an error, since only its switch knows
+    /// the number.
     pub fn may_be_a_port(&self) -> bool {
         [NOT_A_PORT, NOT_AN_ACTION].contains(&self.problem)
     }
@@ -101,10 +102,10 @@ impl std::fmt::Display for Hint {
     }
 }
 
-/// The maximum length of words with suggestions: longer ones are not typing errors.
+/// The maximum length of words with suggestions; longer words are not typing errors.
 const LONGEST_TYPO: usize = 24;
 
-/// Returns the word with the fewest edits from `found`, if they are at most a third of its letters.
+/// Returns the word with the fewest edits from `found`, if these are at most a third of its letters.
 fn most_alike(found: &str, words: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     if found.len() > LONGEST_TYPO {
         return None;

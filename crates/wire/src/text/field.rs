@@ -1,4 +1,4 @@
-//! Names of fields and protocols in text, and the forms of fields' values.
+//! The names of fields and protocols in text, and the forms of fields' values.
 
 use super::value::Form;
 use crate::OxmField;
@@ -92,7 +92,7 @@ pub(super) const IPV6: u16 = 0x86dd;
 pub(super) const ARP: u16 = 0x0806;
 pub(super) const RARP: u16 = 0x8035;
 
-/// A word for an Ethernet type, or for an Ethernet type and an IP protocol.
+/// A word for an Ethernet type, or for an Ethernet type with an IP protocol.
 pub(super) struct Protocol {
     pub(super) name: &'static str,
     pub(super) eth_type: u16,
@@ -107,7 +107,7 @@ const fn protocol(name: &'static str, eth_type: u16, ip_proto: Option<u8>) -> Pr
     }
 }
 
-/// All such words: specific ones before general ones, and aliases, which are only read, last.
+/// All such words: specific ones before general ones, and aliases, which are only parsed, last.
 pub(super) const PROTOCOLS: &[Protocol] = &[
     protocol("icmp", IPV4, Some(1)),
     protocol("tcp", IPV4, Some(6)),
@@ -128,9 +128,9 @@ pub(super) const PROTOCOLS: &[Protocol] = &[
     protocol("ip6", IPV6, None),
 ];
 
-/// The ports of a transport protocol, or ICMP's type and code, which share their fields in 1.0.
+/// The ports of a transport protocol, or ICMP's type and code, which share 1.0's fields.
 pub(super) struct Transport {
-    /// Only over this Ethernet type, or over any.
+    /// The Ethernet type over which it applies, or any.
     eth_type: Option<u16>,
     ip_proto: u8,
     /// Source port or type, destination port or code.

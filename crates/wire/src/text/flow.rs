@@ -11,10 +11,10 @@ use crate::{
 };
 use std::fmt::{self, Write};
 
-/// The default priority, which is not written.
+/// The default priority, which is omitted when writing.
 const DEFAULT_PRIORITY: u16 = 0x8000;
 
-/// The options, in the order in which they are written.
+/// The flags, in the order in which they are written.
 const FLAGS: &[(&str, FlowModFlags)] = &[
     ("send_flow_rem", FlowModFlags::SEND_FLOW_REM),
     ("check_overlap", FlowModFlags::CHECK_OVERLAP),
@@ -26,7 +26,7 @@ const FLAGS: &[(&str, FlowModFlags)] = &[
 
 type Parse = fn(&mut FlowMod<'static>, &Item<'_>) -> Result<(), ParseError>;
 
-/// The keys of a flow besides its match, options and actions.
+/// The keys of a flow in addition to its match, flags and actions.
 const KEYS: &[(&str, Parse)] = &[
     ("table", |flow, item| {
         put(&mut flow.table_id, item.value()?.u8())
@@ -61,7 +61,7 @@ const KEYS: &[(&str, Parse)] = &[
     }),
 ];
 
-/// Keys of dumps but not of flow mods: ignored, so that a dump can be read back.
+/// Keys in dumps but not in flow mods, which are ignored so that a dump can be parsed.
 const COUNTERS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
 
 fn put<T>(place: &mut T, value: Result<T, ParseError>) -> Result<(), ParseError> {
@@ -81,7 +81,7 @@ fn cookie(flow: &mut FlowMod<'static>, item: &Item<'_>) -> Result<(), ParseError
     }
 }
 
-/// Returns `true` if the command deletes entries, and so needs no actions.
+/// Returns `true` if the command deletes entries, and therefore needs no actions.
 fn deletes(command: FlowModCommand) -> bool {
     matches!(
         command,
@@ -90,10 +90,10 @@ fn deletes(command: FlowModCommand) -> bool {
 }
 
 impl FlowMod<'static> {
-    /// Reads a flow in the syntax of `ovs-ofctl add-flow` and similar commands, or a row of `ovs-ofctl dump-flows`,
-    /// ignoring its counters.
+    /// Parses a flow in the syntax of `ovs-ofctl add-flow` and similar commands, or a row of `ovs-ofctl dump-flows`, whose
+    /// counters are ignored.
     ///
-    /// Missing parts are as in [`FlowMod::default`], but a delete without `table=` is for all tables.
+    /// Missing parts are as in [`FlowMod::default`], but a delete without `table=` applies to all tables.
     ///
     /// # Errors
     /// A [`ParseError`] that names the column; also if an add or modify has no `actions=`.
@@ -196,7 +196,7 @@ fn write_unless<T: PartialEq + fmt::Display>(
     write!(out, "{key}={value},")
 }
 
-/// `send_flow_rem,check_overlap,`; the number if a bit has no name.
+/// Writes `send_flow_rem,check_overlap,`, or the number if a bit has no name.
 fn write_flag_list(out: &mut dyn Write, flags: FlowModFlags) -> fmt::Result {
     let named = FLAGS
         .iter()
@@ -227,7 +227,7 @@ pub(super) fn write_rule(
     Ok(())
 }
 
-/// A row of `ovs-ofctl dump-flows`, with 1.3's words for actions.
+/// Writes a row of `ovs-ofctl dump-flows`, with 1.3's words for actions.
 impl fmt::Display for FlowStats<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_flow_stats(f, self, Version::Of13)
@@ -259,7 +259,7 @@ pub(super) fn write_flow_stats(
     write_instructions(out, &row.instructions, version)
 }
 
-/// Seconds with no decimals, three, or nine: as few as are exact.
+/// Writes seconds with zero, three or nine decimals: as few as are exact.
 pub(super) fn write_duration(out: &mut dyn Write, sec: u32, nsec: u32) -> fmt::Result {
     match nsec {
         0 => write!(out, "{sec}s"),
@@ -268,7 +268,7 @@ pub(super) fn write_duration(out: &mut dyn Write, sec: u32, nsec: u32) -> fmt::R
     }
 }
 
-/// `send_flow_rem check_overlap `, each with a space after it.
+/// Writes `send_flow_rem check_overlap `, with a space after each flag.
 fn write_flags(out: &mut dyn Write, flags: FlowModFlags) -> fmt::Result {
     let set = FLAGS.iter().filter(|(_, flag)| flags.contains(*flag));
     set.map(|(name, _)| name)

@@ -17,20 +17,20 @@ const TYPES: [(GroupType, &str); 4] = [
     (GroupType::FastFailover, "ff"),
 ];
 
-/// Longer names, which are only read.
+/// Longer names, which are only parsed.
 const TYPE_ALIASES: [(GroupType, &str); 1] = [(GroupType::FastFailover, "fast_failover")];
 
 const IDS: [(&str, u32); 2] = [("ALL", GROUP_ALL), ("ANY", GROUP_ANY)];
 
-/// Returns the default weight, which is not written.
+/// Returns the default weight, which is omitted when writing.
 fn default_weight(group_type: GroupType) -> u16 {
     u16::from(group_type == GroupType::Select)
 }
 
 impl GroupMod<'static> {
-    /// Reads a group as `ovs-ofctl add-group` and similar commands read it.
+    /// Parses a group like `ovs-ofctl add-group` and similar commands.
     ///
-    /// A delete without anything is for all groups. A bucket's default weight is 1 in a select group, and 0 in others.
+    /// An empty delete applies to all groups. A bucket's default weight is 1 in a select group, and 0 in others.
     ///
     /// # Errors
     /// A [`ParseError`] that names the column; also if an add or modify has no `group_id=`.
@@ -56,7 +56,7 @@ impl GroupMod<'static> {
     }
 }
 
-/// A group being parsed; its type may follow its buckets.
+/// A group being parsed, whose type may follow its buckets.
 #[derive(Default)]
 struct Draft {
     group_id: Option<u32>,
@@ -164,7 +164,7 @@ pub(super) fn write_group<'a>(
         .try_for_each(|bucket| write_bucket(out, &bucket, group_type))
 }
 
-/// Writes a group's number, or the name of one that stands for several.
+/// Writes a group's number, or the name of one that stands for several groups.
 pub(super) fn write_group_id(out: &mut dyn Write, group_id: u32) -> fmt::Result {
     match IDS.iter().find(|(_, id)| *id == group_id) {
         Some((name, _)) => out.write_str(name),

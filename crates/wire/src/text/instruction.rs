@@ -1,4 +1,4 @@
-//! Instructions, in the one list that follows `actions=`: `meter:1,output:2,clear_actions,goto_table:3`.
+//! Instructions, in the list that follows `actions=`: `meter:1,output:2,clear_actions,goto_table:3`.
 
 use super::ParseError;
 use super::action::{DROP, parse_action, parse_actions, write_actions, write_experimenter};
@@ -7,10 +7,10 @@ use crate::{Action, Instruction, List, Version};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// A flow entry's instructions as text. Plain actions belong to apply-actions; no instruction is `drop`.
+/// A flow entry's instructions as text. Plain actions are those of apply-actions; no instructions are `drop`.
 ///
-/// They are read and written in the order in which a switch executes them (1.3.5 section 5.9): meter,
-/// apply-actions, clear-actions, write-actions, write-metadata, goto-table.
+/// They are parsed and written in the order in which a switch executes them (1.3.5 section 5.9): meter, apply-actions,
+/// clear-actions, write-actions, write-metadata, goto-table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instructions<'a>(pub List<'a, Instruction<'a>>);
 
@@ -68,7 +68,7 @@ fn write_metadata(item: &Item<'_>) -> Result<Instruction<'static>, ParseError> {
     })
 }
 
-/// Reads the text after `actions=`.
+/// Parses the text after `actions=`.
 pub(super) fn parse_instructions(
     text: Span<'_>,
 ) -> Result<List<'static, Instruction<'static>>, ParseError> {
@@ -83,7 +83,7 @@ pub(super) fn parse_instructions(
     Ok(parts.finish())
 }
 
-/// Instructions, and separately the actions to apply.
+/// Instructions, with the actions to apply kept separately.
 #[derive(Default)]
 struct Parts {
     instructions: Vec<Instruction<'static>>,

@@ -136,7 +136,7 @@ impl<'t> Span<'t> {
     }
 }
 
-/// The iterator of [`Span::items`]; its rest can be read as a whole at any time.
+/// The iterator of [`Span::items`], whose rest can be read as a whole at any time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Items<'t> {
     rest: Span<'t>,
@@ -149,7 +149,7 @@ impl<'t> Items<'t> {
         rest.from(rest.text.len() - rest.text.trim_start_matches(is_separator).len())
     }
 
-    /// Reads the whole rest if it starts with `prefix`, and returns the part after that.
+    /// If the rest starts with `prefix`, reads all of it, and returns the part after the prefix.
     pub(super) fn take_rest_after(&mut self, prefix: &str) -> Option<Span<'t>> {
         let rest = self.rest();
         rest.text.starts_with(prefix).then(|| {
@@ -209,7 +209,7 @@ impl<'t> Item<'t> {
         self.value
     }
 
-    /// Fails if there is a value.
+    /// Returns an error if there is a value.
     pub(super) fn no_value(&self) -> Result<(), ParseError> {
         match self.value {
             Some(value) if !value.is_empty() => {
@@ -220,7 +220,7 @@ impl<'t> Item<'t> {
         }
     }
 
-    /// Returns the value, and the mask if a slash follows.
+    /// Returns the value, and the mask after a slash, if any.
     pub(super) fn value_and_mask(&self) -> Result<(Span<'t>, Option<Span<'t>>), ParseError> {
         let value = self.value()?;
         Ok(match value.split_once("/") {

@@ -8,10 +8,10 @@ use crate::{Field, Match, OxmField, RawField, VLAN_PRESENT, Version};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// Reads the fields of a match, with commas or white space between them.
+/// Parses the fields of a match, with commas or white space between them.
 ///
-/// `ip`, `tcp`, `arp` and similar words mean an Ethernet type and IP protocol. A mask of zeros, and `*` for a value,
-/// leave the field out.
+/// `ip`, `tcp`, `arp` and similar words stand for an Ethernet type and an IP protocol. A field with a mask of zeros, or with
+/// the value `*`, is omitted.
 impl FromStr for Match<'static> {
     type Err = ParseError;
 
@@ -24,7 +24,7 @@ impl FromStr for Match<'static> {
     }
 }
 
-/// Writes the fields in the order of `ovs-ofctl dump-flows`, by its names; an empty text for a match on every packet.
+/// Writes the fields with the names and in the order of `ovs-ofctl dump-flows`; a match on every packet is an empty text.
 impl fmt::Display for Match<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_match(f, self, Version::Of13)
@@ -35,7 +35,7 @@ fn no_more_words() -> impl Iterator<Item = &'static str> {
     std::iter::empty()
 }
 
-/// The items of a text's match, collected until their protocol is known.
+/// The items of a match in a text, collected until their protocol is known.
 #[derive(Default)]
 pub(super) struct MatchItems<'t>(Vec<Item<'t>>);
 
@@ -62,7 +62,8 @@ impl<'t> MatchItems<'t> {
     }
 }
 
-/// Returns the order of parsing: items on which others depend are first, the Ethernet type, then the IP protocol.
+/// Returns an item's place in the order of parsing: items on which others depend are first, the Ethernet type before the IP
+/// protocol.
 fn stage(item: &Item<'_>) -> u8 {
     match item.name() {
         "dl_type" | "eth_type" => 0,
@@ -72,7 +73,7 @@ fn stage(item: &Item<'_>) -> u8 {
     }
 }
 
-/// Match fields of Open vSwitch that OpenFlow does not define. Names with a digit at the end are listed without it.
+/// Match fields of Open vSwitch that OpenFlow does not define. Names that end with a digit are listed without it.
 const FIELDS_OF_OPEN_VSWITCH: &[&str] = &[
     "tcp_flags",
     "nw_frag",
@@ -123,7 +124,7 @@ fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> P
     error.or_did_you_mean(words().chain(more_words))
 }
 
-/// Every word that a match may contain.
+/// Returns every word that a match may contain.
 fn words() -> impl Iterator<Item = &'static str> {
     let protocols = PROTOCOLS.iter().map(|protocol| protocol.name);
     let special = KEYS.iter().map(|(name, _)| *name);
@@ -133,7 +134,7 @@ fn words() -> impl Iterator<Item = &'static str> {
         .chain(names.flat_map(|name| [name.dump, name.set, name.field.name()]))
 }
 
-/// The meaning of a name that is not always one field.
+/// The meaning of a name that may stand for several fields.
 #[derive(Clone, Copy)]
 enum Key {
     Field(&'static Name),
@@ -181,7 +182,7 @@ fn protocol_of(name: &str) -> Option<&'static Protocol> {
 #[derive(Default)]
 struct Builder {
     fields: Vec<Field<'static>>,
-    /// Some part requires any VLAN tag.
+    /// Whether some part requires a VLAN tag.
     needs_vlan: bool,
 }
 
@@ -315,7 +316,7 @@ impl Builder {
             .any(|field| field.oxm_field() == Some(wanted))
     }
 
-    /// Adds a field, which must be the first of its kind or equal an earlier one.
+    /// Adds a field, which must be the first of its kind or equal to an earlier one.
     fn set(&mut self, item: &Item<'_>, added: Field<'static>) -> Result<(), ParseError> {
         let earlier = self
             .fields
@@ -346,9 +347,9 @@ impl Builder {
     }
 }
 
-/// The problem with a field whose name needs a protocol.
+/// The problem of a field whose name needs a protocol.
 const NO_PROTOCOL: &str = "depends on a protocol that this match does not name";
-/// The value of `dl_vlan` for "no tag".
+/// The value of `dl_vlan` that means "no tag".
 const NO_VLAN: u16 = 0xffff;
 /// The priority's bits in a tag control field.
 const TCI_PCP: u16 = 0xe000;
@@ -362,7 +363,7 @@ fn any_vlan() -> Field<'static> {
     Field::masked(OxmField::VlanVid, VLAN_PRESENT.into(), VLAN_PRESENT.into())
 }
 
-/// Reads the type of service byte, of which only the six bits of the DSCP may be set.
+/// Parses the type of service byte, of which only the six bits of the DSCP may be set.
 pub(super) fn parse_tos(value: Span<'_>) -> Result<u8, ParseError> {
     match value.u8()? {
         tos if tos & 3 == 0 => Ok(tos >> 2),
@@ -373,7 +374,7 @@ pub(super) fn parse_tos(value: Span<'_>) -> Result<u8, ParseError> {
     }
 }
 
-/// Reads `value[/mask]` of a field.
+/// Parses `value[/mask]` of a field.
 pub(super) fn parse_field(
     item: &Item<'_>,
     field: OxmField,
@@ -419,7 +420,7 @@ pub(super) fn write_match(
     writer.write_fields()
 }
 
-/// A match being written: written fields are removed from `fields`.
+/// A match being written, from whose `fields` the written ones are removed.
 struct MatchWriter<'o, 'a> {
     out: &'o mut dyn Write,
     fields: Vec<Field<'a>>,
@@ -541,7 +542,7 @@ fn is_vlan(field: OxmField) -> bool {
     matches!(field, OxmField::VlanVid | OxmField::VlanPcp)
 }
 
-/// VLAN id and priority as in Open vSwitch: one tag control field with a mask.
+/// VLAN id and priority as in Open vSwitch: a tag control field with a mask.
 #[derive(Clone, Copy)]
 struct Tci {
     value: u16,
@@ -552,8 +553,8 @@ impl Tci {
     /// The state after everything is written.
     const WRITTEN: Self = Self { value: 0, mask: 0 };
 
-    /// Returns the fields' match on the tag, or `None` if only the specification's own names can express it: a priority
-    /// without a match on the tag itself or without a tag, or a masked priority.
+    /// Returns the fields' match on the tag; `None` if only the specification's names can express it: a priority without a match
+    /// on the tag itself or without a tag, or a masked priority.
     fn of(fields: &[Field<'_>]) -> Option<Self> {
         let mut tci = Self::WRITTEN;
         for field in fields {

@@ -19,7 +19,7 @@ use crate::{
 use experimenter::write_experimenter_message;
 use std::fmt::{self, Write};
 
-/// A message as text: `{}` gives one line, `{:#}` the several lines of `ovs-ofctl ofp-print`, with payloads in
+/// Returns a message as text: `{}` writes one line, `{:#}` the several lines of `ovs-ofctl ofp-print`, with payloads in
 /// hexadecimal.
 pub fn message<'m, 'a>(header: &'m Header, message: &'m Message<'a>) -> MessageText<'m, 'a> {
     MessageText { header, message }
@@ -42,7 +42,7 @@ impl fmt::Display for MessageText<'_, '_> {
     }
 }
 
-/// Whether payloads are written.
+/// Whether to write payloads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     Brief,
@@ -52,7 +52,7 @@ pub(super) enum Detail {
 impl MessageText<'_, '_> {
     pub(super) fn write(&self, out: &mut dyn Write, detail: Detail) -> fmt::Result {
         self.write_head(out)?;
-        // A hello may have any version; its content is equal in all.
+        // A hello may have any version, and its content is the same in all.
         let version = Version::from_wire(self.header.version).unwrap_or(Version::Of13);
         match self.message {
             Message::Hello(hello) => write_hello(out, self.header, hello),
@@ -98,7 +98,7 @@ impl MessageText<'_, '_> {
         }
     }
 
-    /// `OFPT_FLOW_MOD (OF1.3) (xid=0x1):`; the version 1.0 is omitted.
+    /// Writes `OFPT_FLOW_MOD (OF1.3) (xid=0x1):`; version 1.0 is omitted.
     fn write_head(&self, out: &mut dyn Write) -> fmt::Result {
         match self.message {
             Message::MultipartRequest(request) => {
@@ -209,10 +209,10 @@ fn write_error(
     }
 }
 
-/// Writes the message that caused an error: decoded if it was returned whole, otherwise its bytes.
+/// Writes the message that caused an error: decoded if it was returned completely, otherwise as bytes.
 fn write_offender(out: &mut dyn Write, data: &[u8], detail: Detail) -> fmt::Result {
     match Message::decode(data) {
-        // An error about an error must not recurse as deeply as a peer chooses.
+        // The peer must not determine how deeply errors about errors recurse.
         Ok((_, Message::Error(inner))) => write!(out, "\nOFPT_ERROR: {}", inner.code),
         Ok((header, offender)) => {
             out.write_char('\n')?;
@@ -236,7 +236,7 @@ const CAPABILITIES: [(u32, &str); 7] = [
     (Capabilities::PORT_BLOCKED.bits(), "PORT_BLOCKED"),
 ];
 
-/// 1.0's actions by the bits of their numbers, in Open vSwitch's order.
+/// 1.0's actions, by the bits of their numbers, in Open vSwitch's order.
 const OF10_ACTIONS: [(u32, &str); 12] = [
     (1 << 0, "output"),
     (1 << 11, "enqueue"),
@@ -404,7 +404,7 @@ fn write_table_mod(out: &mut dyn Write, table: &TableMod) -> fmt::Result {
     }
 }
 
-/// A queue's rates are in tenths of a percent; more than the port's rate means no limit.
+/// Writes a queue's rate, in tenths of a percent. More than the port's rate means no limit.
 fn write_rate(out: &mut dyn Write, name: &str, rate: u16) -> fmt::Result {
     match rate {
         0..=1000 => write!(out, " {name}:{}.{}%", rate / 10, rate % 10),
@@ -474,7 +474,7 @@ const PACKET_IN_REASONS: &[&str] = &["no_match", "action", "invalid_ttl"];
 const PORT_REASONS: &[&str] = &["add", "delete", "modify"];
 const FLOW_REASONS: &[&str] = &["idle", "hard", "delete", "group_delete"];
 
-/// Writes reasons by name, or by number without one.
+/// Writes reasons by name, or by number if they have none.
 fn write_reasons(out: &mut dyn Write, mask: u32, reasons: &[&str]) -> fmt::Result {
     if mask == 0 {
         return out.write_str(" (off)");

@@ -32,7 +32,7 @@ const WORDS: [&str; 8] = [
 ];
 
 impl MeterMod<'static> {
-    /// Reads a meter as `ovs-ofctl add-meter` and similar commands read it. Each `type=` starts a band.
+    /// Parses a meter like `ovs-ofctl add-meter` and similar commands. Each `type=` starts a band.
     ///
     /// An empty text deletes all meters.
     ///
@@ -139,7 +139,7 @@ impl fmt::Display for MeterMod<'_> {
     }
 }
 
-/// Writes a meter with its bands, each after `separator`; the first one follows `bands=` directly if that is a space.
+/// Writes a meter with its bands, each after `separator`; if that is a space, the first one follows `bands=` directly.
 pub(super) fn write_meter<'a>(
     out: &mut dyn Write,
     meter_id: u32,
@@ -160,7 +160,7 @@ pub(super) fn write_meter<'a>(
     Ok(())
 }
 
-/// Writes a meter's number, or the name of one that is special.
+/// Writes a meter's number, or the name of a special one.
 pub(super) fn write_meter_id(out: &mut dyn Write, meter_id: u32) -> fmt::Result {
     match IDS.iter().find(|(_, id)| *id == meter_id) {
         Some((name, _)) => out.write_str(name),

@@ -11,16 +11,16 @@
 //! | ` cookie=0x0, duration=4.200s, table=0, … actions=output:1` | [`crate::FlowStats`], written only |
 //! | `OFPT_FLOW_MOD (OF1.3) (xid=0x1): ADD priority=10,… actions=output:2` | [`message`], written only |
 //!
-//! **Names.** Open vSwitch's (`dl_src`, `nw_dst`, `tp_dst`) are read and written: operators and scripts know them.
-//! Names that depend on the protocol, such as `tp_dst`, use the protocol of their match, in any order. The
-//! specification's names (`eth_src`, `ipv4_dst`, `tcp_dst`) are also read, always mean exactly that field, and are
-//! written if Open vSwitch's name would be ambiguous. Written text reads back as an equal value.
+//! **Names.** Open vSwitch's names (`dl_src`, `nw_dst`, `tp_dst`) are parsed and written, since operators and scripts use them.
+//! Names that depend on the protocol, such as `tp_dst`, refer to the protocol of their match, in any order. The
+//! specification's names (`eth_src`, `ipv4_dst`, `tcp_dst`) are also parsed, always mean exactly that field, and are written
+//! if Open vSwitch's name would be ambiguous. Written text is parsed as an equal value.
 //!
-//! **What has no text.** Experimenter actions and instructions, and match fields of foreign classes, are written as
-//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: a parsed value cannot own such bytes.
-//! `max_len` of an output to a port other than the controller has no meaning and is left out.
+//! **Values without text.** Experimenter actions and instructions, and match fields of other classes, are written as
+//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, but not parsed, since a parsed value cannot own such bytes.
+//! `max_len` of an output to a port other than the controller has no meaning and is omitted.
 //!
-//! **Errors.** A [`ParseError`] names the column, the text there and the expected one. No text makes a parser panic.
+//! **Errors.** A [`ParseError`] contains the column, the text there and the expected text. No text makes a parser panic.
 
 mod action;
 mod error;

@@ -407,7 +407,7 @@ mod tests {
         write_request(&mut out, &asked, Version::Of13).expect("a String takes all");
         assert_eq!(out, " TABLE_FORMS");
         let mut data = TableForm::REPLY.data.to_vec();
-        // Control characters are shown as escapes.
+        // Control characters are escaped.
         for (table_id, form) in [(0, "direct code"), (3, "\u{1b}[2J")] {
             let form = form.into();
             let row = TableForm { table_id, form };

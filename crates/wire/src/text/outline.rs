@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-/// Joins lines: replaces every line break, and the blanks after it, by a space (after a colon or comma), by nothing
-/// (after a blank or an equals sign) or by `; ` (otherwise), and columns of blanks by one.
+/// A writer that joins lines: it replaces every line break with the blanks after it by a space (after a colon or comma), by
+/// nothing (after a blank or an equals sign) or by `; ` (otherwise), and several consecutive blanks by one.
 pub(super) struct OneLine<'o> {
     out: &'o mut dyn Write,
     /// Whether the last text was a line break.
@@ -48,8 +48,7 @@ impl Write for OneLine<'_> {
     }
 }
 
-/// Writes text from a peer with escaped control characters, so that it can neither break lines nor control a
-/// terminal.
+/// Writes text from a peer with escaped control characters, so that it can neither break lines nor control a terminal.
 pub(super) fn write_foreign(out: &mut dyn Write, text: &str) -> fmt::Result {
     text.chars().try_for_each(|letter| {
         if letter.is_control() {

@@ -20,7 +20,7 @@ const STATE: [(u32, &str); 3] = [
     (PortState::LIVE.bits(), "LIVE"),
 ];
 
-/// 1.0's spanning tree states, by the two bits that hold them.
+/// 1.0's spanning tree states, by the two bits that encode them.
 const STP_STATES: [&str; 4] = ["STP_LISTEN", "STP_LEARN", "STP_FORWARD", "STP_BLOCK"];
 
 const FEATURES: [(u32, &str); 16] = [
@@ -42,7 +42,7 @@ const FEATURES: [(u32, &str); 16] = [
     (PortFeatures::PAUSE_ASYM.bits(), "AUTO_PAUSE_ASYM"),
 ];
 
-/// Writes the names of set bits with spaces between them; bits without a name as one number; `0` for none.
+/// Writes the names of set bits with spaces between them, bits without a name as one number, and `0` for no bits.
 pub(super) fn write_bits(out: &mut dyn Write, bits: u32, names: &[(u32, &str)]) -> fmt::Result {
     let mut separator = "";
     for (_, name) in names.iter().filter(|(bit, _)| bits & bit != 0) {
@@ -94,7 +94,7 @@ fn write_state(out: &mut dyn Write, state: PortState, version: Version) -> fmt::
     out.write_str(STP_STATES[stp])
 }
 
-/// Returns current and highest rate: reported by the switch in 1.3, derived from the features in 1.0.
+/// Returns the current and highest rate, which 1.3 reports, and which are derived from the features in 1.0.
 fn speeds_mbps(port: &Port, version: Version) -> [u32; 2] {
     match version {
         Version::Of10 => [port.curr, port.supported].map(fastest_mbps),

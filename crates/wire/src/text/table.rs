@@ -1,4 +1,4 @@
-//! Writing the features of tables: each property in words, on its own line.
+//! Writing the features of tables: each property as text, on a separate line.
 
 use super::matching::write_hex;
 use super::outline::write_foreign;
@@ -15,7 +15,7 @@ const INSTRUCTIONS: &[(u16, &str)] = &[
     (6, "meter"),
 ];
 
-/// Actions by their numbers (1.3.5 section 7.2.5), by the names that flow entries have for them.
+/// Actions by their numbers (1.3.5 section 7.2.5), with their names in flow entries.
 const ACTIONS: &[(u16, &str)] = &[
     (0, "output"),
     (11, "copy_ttl_out"),
@@ -103,7 +103,7 @@ fn write_value(out: &mut dyn Write, ids: &[u8], write_ids: WriteIds) -> fmt::Res
     }
 }
 
-/// Writes the separator after an item of a list if `rest` has another one.
+/// Writes the separator after an item of a list, if `rest` contains another item.
 fn write_comma(out: &mut dyn Write, rest: &[u8]) -> fmt::Result {
     match rest {
         [] => Ok(()),
@@ -119,7 +119,7 @@ fn write_actions(out: &mut dyn Write, ids: &[u8]) -> fmt::Result {
     write_types(out, ids, ACTIONS)
 }
 
-/// Writes instructions or actions by name: each has a type, a length, and for an experimenter's more bytes.
+/// Writes instructions or actions by name. Each has a type, a length, and for an experimenter's further bytes.
 fn write_types(out: &mut dyn Write, mut ids: &[u8], names: &[(u16, &str)]) -> fmt::Result {
     while let [t0, t1, l0, l1, ref rest @ ..] = *ids {
         let (number, length) = (u16::from_be_bytes([t0, t1]), u16::from_be_bytes([l0, l1]));

@@ -19,7 +19,7 @@ pub(super) enum Form {
     Ipv6,
 }
 
-/// Writes `value`, and the mask if it does not cover the field.
+/// Writes `value`, and the mask if it does not include the whole field.
 pub(super) fn write(
     out: &mut dyn Write,
     form: Form,
@@ -67,7 +67,7 @@ fn write_prefix_or_mask(out: &mut dyn Write, form: Form, mask: u128, full: u128)
     }
 }
 
-/// Reads a value of `field`.
+/// Parses a value of `field`.
 pub(super) fn parse(text: Span<'_>, field: OxmField, form: Form) -> Result<u128, ParseError> {
     match form {
         Form::Port => parse_port(text).map(|port| port.0.into()),
@@ -78,7 +78,7 @@ pub(super) fn parse(text: Span<'_>, field: OxmField, form: Form) -> Result<u128,
     }
 }
 
-/// Reads a mask of `field`: a number of leading ones for an IP address, else in the form of a value.
+/// Parses a mask of `field`: a number of leading ones for an IP address, otherwise in the form of a value.
 pub(super) fn parse_mask(text: Span<'_>, field: OxmField, form: Form) -> Result<u128, ParseError> {
     let is_prefix = text.text().bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
     if matches!(form, Form::Ipv4 | Form::Ipv6) && is_prefix {
@@ -99,7 +99,7 @@ fn parse_prefix(text: Span<'_>, field: OxmField) -> Result<u128, ParseError> {
     }
 }
 
-/// Reads a port's number or name.
+/// Parses a port's number or name.
 pub(super) fn parse_port(text: Span<'_>) -> Result<PortNo, ParseError> {
     let named = text.text().parse().ok();
     let number = || text.u32().ok().map(PortNo);
@@ -111,7 +111,7 @@ pub(super) fn parse_port(text: Span<'_>) -> Result<PortNo, ParseError> {
     })
 }
 
-/// Reads an Ethernet address.
+/// Parses an Ethernet address.
 pub(super) fn parse_mac(text: Span<'_>) -> Result<MacAddr, ParseError> {
     text.parse(
         "is not an Ethernet address",
@@ -119,7 +119,7 @@ pub(super) fn parse_mac(text: Span<'_>) -> Result<MacAddr, ParseError> {
     )
 }
 
-/// Reads an IPv4 address.
+/// Parses an IPv4 address.
 pub(super) fn parse_ipv4(text: Span<'_>) -> Result<Ipv4Addr, ParseError> {
     text.parse("is not an IPv4 address", "four numbers, as in 10.0.0.1")
 }

@@ -1,7 +1,7 @@
-//! One encoding at least of everything: messages, multipart types, actions, instructions, OXM fields, error codes.
+//! At least one encoding of everything: messages, multipart types, actions, instructions, OXM fields, error codes.
 //!
-//! Built from typed values, each field with its own value and few of them zero, so that swapped fields show. The tests
-//! next to this folder check the bytes with other implementations.
+//! They are built from typed values, in which each field has a different value and few are zero, so that swapped fields are
+//! noticed. The tests next to this folder check the bytes with other implementations.
 
 mod of10;
 mod of13;
@@ -14,11 +14,11 @@ use urtica_wire::{
 };
 use values::{EXPERIMENTER, OPAQUE};
 
-/// A message as we write it.
+/// An encoded message.
 pub struct Example {
     /// The example's name.
     pub name: String,
-    /// All of it, header included.
+    /// All bytes, including the header.
     pub bytes: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ pub struct Corpus {
     pub examples: Vec<Example>,
 }
 
-/// Everything that this version has.
+/// Returns all examples of this version.
 pub fn of(version: Version) -> Corpus {
     let mut corpus = Corpus {
         version,
@@ -48,7 +48,7 @@ impl Corpus {
     /// Adds a message under a unique name.
     ///
     /// # Panics
-    /// If the message cannot be written, or reads back as another one.
+    /// If the message cannot be encoded, or is decoded as another one.
     fn add(&mut self, name: impl Into<String>, message: &Message) {
         let name = name.into();
         let xid = 0x0102_0300 + self.examples.len() as u32;

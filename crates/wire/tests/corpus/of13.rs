@@ -28,7 +28,7 @@ const GROUP: u32 = 0x0a0b_0c0d;
 const METER: u32 = 0x0e0f_1011;
 
 fn add_hellos(corpus: &mut Corpus) {
-    // Elements of whole multiples of eight: os-ken does not skip an element's padding.
+    // Elements are multiples of eight bytes long, since os-ken does not skip an element's padding.
     let bitmap = HelloElement::VersionBitmap(&[0, 0, 0, 0x12]);
     let other = HelloElement::Other {
         element_type: 0x7fff,
@@ -196,7 +196,7 @@ fn add_flow_mods(corpus: &mut Corpus) {
     corpus.add("flow_mod_table_miss", &Message::FlowMod(table_miss));
 }
 
-/// A value for every field: as many of these bits as it has. The lowest is set, and so is OFPVID_PRESENT.
+/// Returns a value for every field: as many of these bits as it has. The lowest is set, and so is OFPVID_PRESENT.
 fn value_of(field: OxmField) -> u128 {
     0x1122_3344_5566_7788_99aa_bbcc_ddee_ff01 & field.full_mask()
 }
@@ -272,7 +272,7 @@ fn add_matches(corpus: &mut Corpus) {
     }
 }
 
-/// Fields that we carry without knowing them: ONF's `tcp_flags`, and Nicira's `reg0` with a mask.
+/// Fields that are not interpreted: ONF's `tcp_flags`, and Nicira's `reg0` with a mask.
 fn raw_fields() -> [(&'static str, RawField<'static>); 2] {
     let tcp_flags = RawField {
         class: 0xffff,
@@ -309,7 +309,7 @@ fn add_set_fields(corpus: &mut Corpus) {
     }
 }
 
-/// Every action but set-field, by its number on the wire.
+/// Every action except set-field, by its number on the wire.
 fn actions() -> [(u16, Action<'static>); 16] {
     let controller = Action::Output {
         port: PortNo::CONTROLLER,
@@ -778,8 +778,8 @@ fn meter_features() -> MeterFeatures {
     }
 }
 
-/// A table with every property. An OXM id has the length of its field's value; os-ken writes 0 there, so fields stand
-/// here as os-ken writes them.
+/// A table with every property. An OXM id should contain the length of its field's value, but os-ken writes 0, and so does
+/// this example.
 fn table_features() -> TableFeatures<'static> {
     let property = |kind, ids| TableFeatureProperty { kind, ids };
     let goto_and_apply = &[0, 1, 0, 4, 0, 4, 0, 4];

@@ -1,4 +1,4 @@
-//! Runs a script of `tools/vectors` over a corpus: it reads the examples as JSON lines, and prints a verdict on each.
+//! Runs a script of `tools/vectors` on a corpus. The script reads the examples as JSON lines, and prints a verdict on each.
 
 use super::Corpus;
 use serde_json::{Value, json};
@@ -21,17 +21,17 @@ pub struct Verdict {
     pub details: Value,
 }
 
-/// Returns `true` if all `tools` are installed: names on the `PATH`, or paths. Prints one line if one is missing.
+/// Returns `true` if all `tools` are installed: names on the `PATH`, or paths. Otherwise prints a line.
 ///
 /// # Panics
-/// If one is missing and `CI=true`, as a skipped test would hide a broken set-up.
+/// If a tool is missing and `CI=true`, since a skipped test would hide a broken set-up.
 pub fn has_all(tools: &[&str]) -> bool {
     let Some(missing) = tools.iter().find(|tool| !is_installed(tool)) else {
         return true;
     };
     let skipped = format!("skipped: needs {missing} (tools/setup)");
     assert!(env::var("CI").as_deref() != Ok("true"), "{skipped}");
-    // Not eprintln!, which is hidden for tests that pass.
+    // Not eprintln!, whose output is hidden for tests that pass.
     let _ = writeln!(io::stderr(), "{skipped}");
     false
 }
@@ -41,10 +41,10 @@ fn is_installed(tool: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(tool).is_file())
 }
 
-/// Returns the verdict on every example, in the corpus's order.
+/// Returns the verdict on every example, in the order of the corpus.
 ///
 /// # Panics
-/// If the script cannot be run, or leaves an example out.
+/// If the script cannot be run, or omits an example.
 pub fn verdicts(python: &str, script: &str, corpus: &Corpus) -> Vec<Verdict> {
     let examples = write_examples(script, corpus);
     let output = Command::new(python)

@@ -1,4 +1,4 @@
-//! The values that examples of both versions have in common.
+//! The values that the examples of both versions share.
 
 use std::net::Ipv4Addr;
 use urtica_wire::{
@@ -31,7 +31,7 @@ pub const DURATION_NSEC: u32 = 123_456_789;
 pub const PACKETS: u64 = 1001;
 pub const BYTES: u64 = 64064;
 
-/// Returns a learning switch's exact match, by fields of both versions.
+/// Returns a learning switch's exact match, with fields that both versions have.
 pub fn tcp_match() -> Match<'static> {
     Match::any()
         .in_port(PortNo(1))
@@ -48,7 +48,7 @@ pub fn tcp_match() -> Match<'static> {
         .tcp_dst(80)
 }
 
-/// A port as both versions can describe it.
+/// A port that both versions can describe.
 pub fn port(port_no: PortNo, name: &str) -> Port {
     Port {
         port_no,
@@ -83,7 +83,7 @@ pub fn aggregate() -> AggregateStats {
     }
 }
 
-/// A port's counters, which count up from `first`.
+/// The counters of a port, which count up from `first`.
 pub fn port_stats(port_no: PortNo, first: u64) -> PortStats {
     PortStats {
         port_no,

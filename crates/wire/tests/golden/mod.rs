@@ -1,17 +1,17 @@
-//! Golden records: a line `key: value`, further lines indented by two blanks, a blank line. `#` starts a comment;
-//! an indented dot alone is an empty line.
+//! Golden records: a line `key: value`, further lines indented by two blanks, and an empty line. `#` starts a comment; an
+//! indented dot alone stands for an empty line.
 
 use urtica_wire::{
     FlowMod, FlowModCommand, GroupMod, GroupModCommand, Message, MeterMod, MeterModCommand,
 };
 
-/// One record of a golden file.
+/// A record of a golden file.
 pub struct Record<'t> {
     head: &'t str,
     rest: Vec<&'t str>,
 }
 
-/// The records of a file.
+/// Returns the records of a file.
 pub fn records(text: &str) -> impl Iterator<Item = Record<'_>> {
     text.split("\n\n").filter_map(|block| {
         let mut lines = block
@@ -26,7 +26,7 @@ pub fn records(text: &str) -> impl Iterator<Item = Record<'_>> {
 }
 
 impl<'t> Record<'t> {
-    /// Key and value of the first line.
+    /// Returns the key and value of the first line.
     pub fn head(&self) -> (&'t str, &'t str) {
         self.head
             .split_once(": ")
@@ -34,19 +34,19 @@ impl<'t> Record<'t> {
             .expect("a key and a value")
     }
 
-    /// The value of a further line.
+    /// Returns the value of a further line.
     pub fn get(&self, key: &str) -> Option<&'t str> {
         let mut pairs = self.rest.iter().filter_map(|line| line.split_once(": "));
         pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// All further lines.
+    /// Returns all further lines.
     pub fn body(&self) -> String {
         self.rest.join("\n")
     }
 }
 
-/// Pairs of hex digits, in groups of four bytes.
+/// Returns pairs of hex digits, in groups of four bytes.
 pub fn hex(bytes: &[u8]) -> String {
     let groups = bytes.chunks(4).map(|group| {
         let pairs = group.iter().map(|byte| format!("{byte:02x}"));
@@ -55,7 +55,7 @@ pub fn hex(bytes: &[u8]) -> String {
     groups.collect::<Vec<_>>().join(" ")
 }
 
-/// The bytes of pairs of hex digits.
+/// Returns the bytes for pairs of hex digits.
 pub fn bytes(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let pair = |pair: &[u8]| {
@@ -65,7 +65,7 @@ pub fn bytes(text: &str) -> Vec<u8> {
     digits.chunks(2).map(pair).collect()
 }
 
-/// Reads a request by its command.
+/// Parses a request according to its command.
 pub fn parse_request(command: &str, text: &str) -> Message<'static> {
     let flow = |command| FlowMod::parse(command, text).map(Message::FlowMod);
     let parsed = match command {
@@ -82,7 +82,7 @@ pub fn parse_request(command: &str, text: &str) -> Message<'static> {
     parsed.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Writes a request as [`parse_request`] reads it.
+/// Writes a request in the form that [`parse_request`] parses.
 pub fn written(request: &Message<'_>) -> String {
     match request {
         Message::FlowMod(flow) => flow.to_string(),

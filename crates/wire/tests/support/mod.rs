@@ -1,4 +1,4 @@
-//! Helpers of the tests of whole messages.
+//! Helpers for the tests of whole messages.
 
 use urtica_wire::{
     Bucket, Element, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest, GroupDesc, GroupMod,
@@ -7,7 +7,7 @@ use urtica_wire::{
     PacketIn, PacketOut, PacketQueue, QueueConfig, TableFeatures, Version,
 };
 
-/// The messages in `tests/vectors/<file>`, one JSON object a line: name and bytes.
+/// Returns the messages in `tests/vectors/<file>`, which has one JSON object per line with name and bytes.
 pub fn vectors(file: &str) -> Vec<(String, Vec<u8>)> {
     let path = format!("{}/tests/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
     let lines = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -25,7 +25,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// The message as bytes.
+/// Returns the message as bytes.
 pub fn encoded(message: &Message, version: Version, xid: u32) -> Vec<u8> {
     let mut out = Vec::new();
     match message.encode(version, xid, &mut out) {
@@ -34,8 +34,8 @@ pub fn encoded(message: &Message, version: Version, xid: u32) -> Vec<u8> {
     }
 }
 
-/// Returns an equal message with every list rebuilt from values, down to the last action, so that it is written element
-/// by element. A list from the wire is otherwise copied unchanged.
+/// Returns an equal message with every list rebuilt from values, down to the last action, so that it is encoded element by
+/// element. A list from the wire would be copied unchanged.
 pub fn rebuilt<'a>(message: &Message<'a>) -> Message<'a> {
     match message.clone() {
         Message::Hello(hello) => Message::Hello(Hello {

@@ -1,4 +1,4 @@
-//! Headers of whole packets.
+//! Tests of parsing the headers of whole packets.
 
 use std::net::Ipv4Addr;
 

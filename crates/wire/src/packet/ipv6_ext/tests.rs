@@ -1,4 +1,4 @@
-//! Extension headers, read and written.
+//! Tests of reading and writing extension headers.
 
 use proptest::prelude::*;
 

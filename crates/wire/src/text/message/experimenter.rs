@@ -1,4 +1,4 @@
-//! Writing experimenter messages: Open vSwitch's standard ones (Nicira's), and the bundles that the Open Networking
+//! Writing experimenter messages: Open vSwitch's standard messages (Nicira's), and the bundles that the Open Networking
 //! Foundation added to 1.3 (extension 230). Others are written as bytes.
 
 use super::{Detail, message, write_async, write_role_name};
@@ -79,7 +79,7 @@ pub(super) fn write_experimenter_message(
     }
 }
 
-/// Writes the messages that the library reads.
+/// Writes the messages that this library decodes.
 fn write_nicira(out: &mut dyn Write, vendor: &Experimenter<'_>) -> fmt::Result {
     match NiciraMessage::decode(vendor) {
         Ok(Some(NiciraMessage::RoleRequest(role))) => {
@@ -123,7 +123,7 @@ fn write_bundle_flags(out: &mut dyn Write, flags: u16) -> fmt::Result {
 /// Writes the message that is added to a bundle.
 fn write_added(out: &mut dyn Write, added: &[u8], detail: Detail) -> fmt::Result {
     match Message::decode(added) {
-        // Bundles and errors, which hold messages, must not recurse as deeply as a peer chooses.
+        // The peer must not determine how deeply bundles and errors, which contain messages, recurse.
         Ok((_, Message::Experimenter(inner))) => {
             out.write_char('\n')?;
             write_bytes(out, &inner)
