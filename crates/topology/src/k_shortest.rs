@@ -1,19 +1,19 @@
-//! The shortest paths without loops, one after the other.
+//! The shortest paths without loops, in order.
 //!
 //! **What.** [`paths`] returns the paths between two ports that visit no switch twice, shortest first; [`paths_by_cost`]
-//! cheapest first. Equally good paths are ordered by their links, so the order is always the same. Paths over parallel
-//! links are different paths.
+//! returns them cheapest first. Equally good paths are ordered by their links, so the order is always the same. Paths over
+//! parallel links are different paths.
 //!
-//! **How.** Yen's algorithm (Management Science 17, 1971) as Lawler refined it (Management Science 18, 1972). Every path
-//! but the first *deviates* from one before it at some switch, its spur: it has the same links up to there, then another.
-//! When a path is returned, the best deviation at each switch from its own spur on becomes a candidate; the next path is
-//! the best of all candidates. A deviation is found by one search in the network without the switches before the spur and
-//! without the links that paths with the same first links use there. No path can be found twice.
+//! **How.** Yen's algorithm (Management Science 17, 1971) with Lawler's refinement (Management Science 18, 1972). Every path
+//! except the first *deviates* from an earlier one at some switch, its spur: up to there it has the same links, and then
+//! another. When a path is returned, the best deviation at each switch from its own spur on becomes a candidate; the next path
+//! is the best of all candidates. A deviation is found by one search in the network without the switches before the spur, and
+//! without the links that paths with the same first links use there. So no path is found twice.
 //!
-//! **Cost.** For each path returned, a search of the network for each of its switches. Nothing is computed in advance: take
-//! as many paths as needed.
+//! **Cost.** Each path needs a search of the network for each of its switches. Nothing is computed in advance: take only as
+//! many paths as needed.
 //!
-//! **Thread-safety.** An iterator with its own memory.
+//! **Thread-safety.** The iterator has its own memory.
 
 use crate::search;
 use crate::shortest;
@@ -25,8 +25,7 @@ pub fn paths(topology: &Topology, from: PortId, to: PortId) -> impl Iterator<Ite
     paths_by_cost(topology, from, to, |_| 1)
 }
 
-/// Returns the paths between two ports that visit no switch twice, by the total cost of their links. A cost of 0 counts as
-/// 1.
+/// Returns the paths between two ports that visit no switch twice, by the total cost of their links. A cost of 0 counts as 1.
 pub fn paths_by_cost<'a>(
     topology: &'a Topology,
     from: PortId,
@@ -40,7 +39,7 @@ pub fn paths_by_cost<'a>(
         .map(move |links| Path::new(from, to, links))
 }
 
-/// A path that was found but not returned yet. Ordered as paths are returned.
+/// A path that was found but not returned yet. Candidates are ordered like returned paths.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     cost: u64,
@@ -77,7 +76,7 @@ impl<'a, C: Fn(&DirectedLink) -> u64> Ways<'a, C> {
         }
     }
 
-    /// The best path that has the first `spur` links of `links`, and then a link that no returned path with these links
+    /// Returns the best path that has the first `spur` links of `links`, and then a link that no returned path with these links
     /// uses.
     fn deviation(&self, links: &[DirectedLink], spur: usize) -> Option<Candidate> {
         let root = &links[..spur];
@@ -153,13 +152,13 @@ mod tests {
     }
 
     proptest! {
-        /// All of them, in order: by links, and by cost.
+        /// All paths in order, both by links and by cost.
         #[test]
         fn agrees_with_exhaustive_search(topology in any_topology()) {
             for &from in topology.switches() {
                 for &to in topology.switches() {
                     let (from, to) = (host_port(from), host_port(to));
-                    // A network in which most switches are linked has more ways than can be compared.
+                    // A network in which most switches are linked has too many paths to compare all.
                     let by_links = paths(&topology, from, to).take(60).collect::<Vec<_>>();
                     let by_cost = paths_by_cost(&topology, from, to, uneven).take(60).collect::<Vec<_>>();
                     prop_assert_eq!(by_links, first(60, expected(&topology, from, to, |_| 1)));

@@ -1,8 +1,8 @@
 //! The topology of a network, and paths through it.
 //!
-//! This is a separate crate because two users need the same answers: the controller, which learns the network from its
-//! switches, and a network in one process, which knows its own true topology and checks the controller against it. It reads
-//! no clock, keeps no threads, and does no I/O except for reading a topology's file.
+//! **Why a separate crate.** Two users need the same algorithms: the controller, which learns the network from its switches,
+//! and an emulated network, which knows its own true topology and checks the controller against it. This crate reads no clock,
+//! has no threads of its own, and does no I/O except for reading a topology's file.
 //!
 //! ```
 //! use urtica_topology::spec::TopologySpec;
@@ -30,19 +30,19 @@
 //! # Ok::<(), urtica_topology::spec::SpecError>(())
 //! ```
 //!
-//! A [`Topology`] never changes: a change makes another one. Everything computed from it is deterministic: the same
-//! switches and links, in any order and computed by any number of threads, give the same paths. It has no hosts, as they
-//! change for other reasons; a path leads from any port to any port.
+//! A [`Topology`] never changes: a change creates another one. Everything computed from it is deterministic: the same switches
+//! and links, in any order and computed by any number of threads, result in the same paths. It has no hosts, since they change
+//! for other reasons; a path leads from any port to any port.
 //!
 //! With `n` switches, `m` links, `d` links at a switch, and paths of `h` hops:
 //!
-//! | question | algorithm | cost | oracle in the tests |
+//! | query | algorithm | cost | reference in the tests |
 //! | --- | --- | --- | --- |
-//! | [`shortest::path`] | breadth-first search, until it arrives | `n + m` | all paths; petgraph's `dijkstra` |
+//! | [`shortest::path`] | breadth-first search, until it reaches the source | `n + m` | all paths; petgraph's `dijkstra` |
 //! | [`shortest::path_by_cost`] | Dijkstra | `m log m` | petgraph's `dijkstra` |
 //! | [`NextHops::new`] | breadth-first searches, 64 together | `n (n + m)` at worst, `n² + n m / 64` at best | one search after the other; petgraph's `dijkstra` |
 //! | [`NextHops::updated`] | searches only for destinations whose distances change | `n + m`, `n` for each changed link, and the searches | `NextHops::new` |
-//! | [`NextHops::next_hops`], [`NextHops::path`] | scan of the links of each switch on the way | `d`, `h d` | petgraph's distances |
+//! | [`NextHops::next_hops`], [`NextHops::path`] | scan of the links of each switch on the path | `d`, `h d` | petgraph's distances |
 //! | [`k_shortest::paths`] | Yen and Lawler | for each path, `h` searches of `m log m` | all paths |
 //! | [`SpanningTree::new`] | by distance from the root, as 802.1D | `n + m log d` | petgraph's `UnionFind`; a packet flooded hop by hop |
 //! | [`spec`] | | linear | Mininet |

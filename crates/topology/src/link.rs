@@ -3,19 +3,19 @@
 use std::fmt;
 use urtica_wire::{DatapathId, PortNo};
 
-/// A port, named within its network: `0000000000000001:3`.
+/// A port, identified within its network: `0000000000000001:3`.
 ///
-/// Ordered by switch, then by number.
+/// Ports are ordered by switch, then by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId {
     /// The switch that has the port.
     pub switch: DatapathId,
-    /// The port's number at this switch.
+    /// The port's number at that switch.
     pub port_no: PortNo,
 }
 
 impl PortId {
-    /// The port of this number at this switch.
+    /// Creates the port with this number at this switch.
     pub const fn new(switch: DatapathId, port_no: PortNo) -> Self {
         Self { switch, port_no }
     }
@@ -34,9 +34,9 @@ impl fmt::Debug for PortId {
     }
 }
 
-/// A link in one direction: packets sent out of `from` arrive at `to`.
+/// A link in one direction: packets sent by `from` arrive at `to`.
 ///
-/// A full-duplex link is two of these, one each way. Ordered by `from`, then by `to`.
+/// A full-duplex link consists of two of these, one each way. They are ordered by `from`, then by `to`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirectedLink {
     /// The port that sends packets.
@@ -46,7 +46,7 @@ pub struct DirectedLink {
 }
 
 impl DirectedLink {
-    /// The directed link between these ports.
+    /// Creates the directed link between these ports.
     pub const fn new(from: PortId, to: PortId) -> Self {
         Self { from, to }
     }

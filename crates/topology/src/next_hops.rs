@@ -1,28 +1,27 @@
 //! Next hops between all pairs of switches.
 //!
-//! **What.** [`NextHops`] has, for each switch and destination, the distance and the links that lead there on a shortest
-//! path: all of them, so that flows can be spread (equal-cost multipath). [`NextHops::updated`] adapts to a changed
-//! network.
+//! **What.** For each switch and destination, [`NextHops`] has the distance and all links on shortest paths, so that flows can
+//! be spread (equal-cost multipath). [`NextHops::updated`] adapts it to a changed network.
 //!
-//! **How.** Only distances are stored: a *column* for each destination, with every switch's distance to it. A link leads
-//! to the destination on a shortest path exactly if its end is nearer by one, so the sets need no memory, and cannot
-//! disagree with the distances.
+//! **How.** Only distances are stored: a *column* for each destination, with every switch's distance to it. A link is on a
+//! shortest path to the destination if and only if its end is nearer by one, so the sets of links need no memory, and cannot
+//! contradict the distances.
 //!
-//! Columns are found by breadth-first searches, 64 together. After a change, a column is still correct exactly if
+//! Columns are computed by breadth-first searches, 64 together. After a change, a column is still correct if and only if
 //!
 //! 1. no new link is a shortcut: its end is not nearer than its start by more than one; and
 //! 2. every switch that lost a link still has one that leads to a nearer switch, if it has any path.
 //!
-//! For then each distance is one more than the least of its neighbours', and only the distances satisfy this. Correct
+//! Then each distance is one more than the least of its neighbours', and only the correct distances satisfy this. Correct
 //! columns are shared with the previous value; only the others are searched again. So the update is exact: it searches no
 //! column that stays unchanged.
 //!
-//! **Cost.** 2 bytes for each pair of switches. A query about one switch scans its links. `new` visits each link once for
-//! each destination at worst, and once for 64 of them if distances are few; in parallel if the work is large. `updated`
-//! compares all links once, checks the changed ones for each destination, and searches the remaining columns. If switches
-//! were added or removed it also copies the columns, and a new switch with links changes all of them.
+//! **Cost.** 2 bytes for each pair of switches. A query about a switch scans its links. `new` visits each link at worst once
+//! per destination, and once per 64 destinations if there are few different distances; it uses several threads if there is
+//! much work. `updated` compares all links once, checks the changed ones for each destination, and searches the remaining
+//! columns. If switches were added or removed, it also copies the columns, and a new switch with links changes all of them.
 //!
-//! **Thread-safety.** Immutable: share it in an `Arc`. Threads are started for a computation and end with it; their number
+//! **Thread-safety.** Immutable: share it in an `Arc`. Threads are started for a computation and end with it. Their number
 //! does not affect the result.
 
 use crate::search::{Searches, TOGETHER, UNREACHABLE};
@@ -32,21 +31,21 @@ use std::sync::Arc;
 use std::thread;
 use urtica_wire::{DatapathId, mix};
 
-/// The number of links and switches that a search must visit to justify another thread: half a millisecond.
+/// The number of links and switches that a search must visit to justify another thread, in about half a millisecond.
 const STEPS_PER_THREAD: usize = 500_000;
 
-/// The distance from every switch to one destination.
+/// The distances from every switch to one destination.
 type Column = Arc<[u16]>;
 
 /// Distances and next hops between all pairs of switches of a [`Topology`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NextHops {
     topology: Arc<Topology>,
-    /// One column for each destination.
+    /// The columns, one for each destination.
     columns: Vec<Column>,
 }
 
-/// A topology without switches.
+/// The default is the next hops of a topology without switches.
 impl Default for NextHops {
     fn default() -> Self {
         Self::new(Arc::default())
@@ -61,7 +60,7 @@ impl NextHops {
         Self { topology, columns }
     }
 
-    /// Returns the value of [`Self::new`] for the changed network, with at most one search for each destination to which a
+    /// Returns what [`Self::new`] returns for the changed network, with at most one search for each destination to which a
     /// distance changes.
     #[must_use]
     pub fn updated(&self, topology: Arc<Topology>) -> Self {
@@ -82,7 +81,7 @@ impl NextHops {
         Self { topology, columns }
     }
 
-    /// Returns the network that they were computed for.
+    /// Returns the network for which they were computed.
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
     }
@@ -94,8 +93,8 @@ impl NextHops {
         (distance != UNREACHABLE).then_some(distance.into())
     }
 
-    /// Returns the links out of a switch that lead to another on a shortest path, by port number; empty if it cannot be
-    /// reached, is the same switch, or does not exist.
+    /// Returns the links from a switch that lead to another on a shortest path, by port number. Empty if the other switch cannot
+    /// be reached, is the same switch, or does not exist.
     pub fn next_hops(
         &self,
         at: DatapathId,
@@ -106,9 +105,9 @@ impl NextHops {
         links.into_iter().flatten().map(|(link, _)| link)
     }
 
-    /// Returns a shortest path between two ports, always the same for the same hash; `None` if no path or switch exists.
+    /// Returns a shortest path between two ports, which only depends on the hash; `None` if no path or switch exists.
     ///
-    /// At each switch the hash, mixed with the switch's datapath id, selects one of the next hops. So flows spread over all
+    /// At each switch, the hash, mixed with the switch's datapath id, selects one of the next hops. So flows are spread over all
     /// paths, and the choices at successive switches are independent.
     pub fn path(&self, from: PortId, to: PortId, flow_hash: u64) -> Option<Path> {
         let column = self.column(to.switch)?;
@@ -153,7 +152,7 @@ impl NextHops {
         Some(&self.columns[to.to_usize()])
     }
 
-    /// Returns the links out of a switch whose ends are nearer to a column's destination.
+    /// Returns the links from a switch whose ends are nearer to a column's destination.
     fn nearer<'a>(
         &'a self,
         at: SwitchIndex,
@@ -210,13 +209,13 @@ fn columns_of_share(topology: &Topology, destinations: &[SwitchIndex]) -> Vec<Co
     columns
 }
 
-/// A difference between two topologies.
+/// The difference between two topologies.
 struct Change {
-    /// Each switch's number before the change; `None` if they are the same as after.
+    /// Each switch's index before the change; `None` if all are unchanged.
     old_indices: Option<Vec<Option<SwitchIndex>>>,
     /// The new links, from switch to switch.
     added: Vec<(SwitchIndex, SwitchIndex)>,
-    /// The remaining switches that a removed link left.
+    /// The remaining switches from which a link was removed.
     losers: Vec<SwitchIndex>,
 }
 
@@ -245,7 +244,7 @@ impl Change {
         }
     }
 
-    /// Returns `true` if a correct column stays correct after the change: the two conditions above.
+    /// Returns `true` if a correct column is still correct after the change, by the two conditions above.
     fn keeps(&self, after: &Topology, to: SwitchIndex, column: &[u16]) -> bool {
         let distance = |switch: SwitchIndex| column[switch.to_usize()];
         let is_shortcut = |&(from, end): &(SwitchIndex, SwitchIndex)| {

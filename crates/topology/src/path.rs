@@ -3,7 +3,7 @@
 use crate::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, PortNo};
 
-/// One switch on a path, with the ports at which packets enter and leave it.
+/// A switch on a path, with the ports at which packets enter and leave it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Hop {
     /// The switch.
@@ -26,19 +26,18 @@ impl Hop {
     }
 }
 
-/// A path from one port to another, usually of hosts: at least one hop.
+/// A path from one port to another, usually of hosts, with at least one hop.
 ///
-/// The path starts at the first hop's `in_port` and ends at the last one's `out_port`. If both are the same port, as with
-/// two hosts behind one hub, the one hop leads back to it.
+/// The path starts at the first hop's `in_port` and ends at the last one's `out_port`. If both are the same port, as for two
+/// hosts behind a hub, the only hop leads back to it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Path {
-    /// The switches in the order in which packets pass them.
+    /// The switches, in the order in which packets pass them.
     pub hops: Vec<Hop>,
 }
 
 impl Path {
-    /// Creates the path from a port to another over these links, each of which leaves the switch that the previous one
-    /// leads to.
+    /// Creates the path from a port to another over these links, each of which starts at the switch where the previous one ends.
     pub(crate) fn new(
         from: PortId,
         to: PortId,
@@ -54,17 +53,17 @@ impl Path {
         Self { hops }
     }
 
-    /// Returns the port where the path starts; `None` if it has no hop.
+    /// Returns the port at which the path starts; `None` if it has no hops.
     pub fn begin(&self) -> Option<PortId> {
         self.hops.first().map(Hop::comes_in)
     }
 
-    /// Returns the port where the path ends; `None` if it has no hop.
+    /// Returns the port at which the path ends; `None` if it has no hops.
     pub fn end(&self) -> Option<PortId> {
         self.hops.last().map(Hop::goes_out)
     }
 
-    /// Returns the links from hop to hop.
+    /// Returns the links between the hops.
     pub fn directed_links(&self) -> impl ExactSizeIterator<Item = DirectedLink> + '_ {
         self.hops.windows(2).map(|pair| DirectedLink {
             from: pair[0].goes_out(),

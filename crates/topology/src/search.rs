@@ -1,7 +1,7 @@
 //! Distances to one switch from all others, which all algorithms use.
 //!
-//! Searches start at the destination and follow links backwards, because forwarding state is made per destination. A
-//! switch's next hops are then the links whose ends are nearer by exactly the link's cost.
+//! Searches start at the destination and follow links backwards, since forwarding state is per destination. A switch's next
+//! hops are then the links whose ends are nearer by exactly the link's cost.
 
 use crate::topology::Incoming;
 use crate::{DirectedLink, SwitchIndex, Topology};
@@ -9,13 +9,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::mem;
 
-/// The distance, in links, of a switch from which the destination cannot be reached, or only over more than 65,534.
+/// The distance of a switch from which the destination cannot be reached, or only over more than 65,534 links.
 pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
-/// Breadth-first search from one destination: for a single path, and as the reference for [`Searches`].
+/// A breadth-first search from one destination, for a single path, and as the reference model of [`Searches`].
 ///
-/// Returns each switch's distance to `to`, in links. With `until`, it ends when that switch is reached: then only distances
-/// up to its own are final.
+/// Returns each switch's distance to `to`, in links. With `until`, the search ends when that switch is reached; then only
+/// distances up to its own are final.
 pub(crate) fn distances_to(
     topology: &Topology,
     to: SwitchIndex,
@@ -42,25 +42,25 @@ pub(crate) fn distances_to(
     distances
 }
 
-/// The number of destinations searched together: one for each bit of a word.
+/// The number of destinations that are searched together: one for each bit of a word.
 pub(crate) const TOGETHER: usize = u64::BITS as usize;
 
-/// Breadth-first searches from several destinations at once (Then and others, The more the merrier, VLDB 2014): each
-/// switch's word has a bit for each search, so searches that reach a switch at the same distance continue from there by
-/// scanning its links once.
+/// Breadth-first searches from several destinations at once (Then and others, The more the merrier, VLDB 2014). Each switch
+/// has a word with a bit for each search, so searches that reach a switch at the same distance continue from there with a
+/// single scan of its links.
 ///
-/// In a data centre's network distances are few, and nearly all searches advance together. In the worst case, if no two
-/// ever meet, the cost equals that of separate searches.
+/// In a data centre's network there are few different distances, and nearly all searches advance together. In the worst case,
+/// if no two ever meet, the cost equals that of separate searches.
 pub(crate) struct Searches {
     /// For each switch, the searches that have reached it.
     seen: Vec<u64>,
-    /// For each switch, the searches that reached it with the last step.
+    /// For each switch, the searches that reached it in the last step.
     arrived: Vec<u64>,
-    /// For each switch, the searches that reach it with this step.
+    /// For each switch, the searches that reach it in this step.
     arriving: Vec<u64>,
-    /// The switches reached with the last step.
+    /// The switches reached in the last step.
     turn: Vec<SwitchIndex>,
-    /// The switches reached with this step.
+    /// The switches reached in this step.
     next: Vec<SwitchIndex>,
 }
 
@@ -106,7 +106,7 @@ impl Searches {
         }
     }
 
-    /// Writes the distance of the switches just reached, for the searches that reached them.
+    /// Writes the distance of the switches reached in the last step, for the searches that reached them.
     fn write(&self, distance: u16, distances: &mut [u16]) {
         let switches = self.seen.len();
         for &at in &self.turn {
@@ -170,8 +170,8 @@ pub(crate) fn costs_to(
 
 /// Returns the links of the cheapest path between two switches, and their total cost; `None` if no path exists.
 ///
-/// Of several paths, returns the one that leaves the first switch by the lowest link, then the second, and so on. `cost` is
-/// as for [`costs_to`].
+/// Of several paths, returns the one that leaves the first switch by the lowest link, then the second, and so on. `cost` is as
+/// for [`costs_to`].
 pub(crate) fn cheapest(
     topology: &Topology,
     from: SwitchIndex,
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(plainly[65_999 - 65_535], UNREACHABLE);
         let mut searches = Searches::new(topology.switches().len());
         let mut together = vec![0; plainly.len()];
-        // The second search shows that the first has left no state behind.
+        // The second search shows that the first one left no state behind.
         for _ in 0..2 {
             searches.distances_to(&topology, &ends, &mut together);
             assert!(together == plainly);

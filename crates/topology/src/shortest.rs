@@ -1,15 +1,15 @@
-//! A shortest path.
+//! Shortest paths.
 //!
 //! **What.** [`path`] finds a path with the fewest links, [`path_by_cost`] one with the least total cost. Of several, it is
 //! the one that leaves the first switch by the lowest port, then the second, and so on.
 //!
-//! **How.** A search from the destination, breadth first or Dijkstra's, which ends at the source; then a walk along the
-//! links on which the distance decreases.
+//! **How.** A search from the destination (breadth-first, or Dijkstra's) that ends at the source, and then a walk along links
+//! on which the distance decreases.
 //!
-//! **Cost.** One visit to each link of the nearer switches, and memory for a number per switch. On a tree of 13 switches
-//! well under a microsecond.
+//! **Cost.** A visit to each link of the nearer switches, and memory for a number per switch; for a tree of 13 switches well
+//! under a microsecond.
 //!
-//! **Thread-safety.** Pure functions.
+//! **Thread-safety.** The functions are pure.
 
 use crate::search::{self, UNREACHABLE};
 use crate::{DirectedLink, Path, PortId, SwitchIndex, Topology};

@@ -1,15 +1,16 @@
 //! The tree along which packets are flooded.
 //!
-//! **What.** [`SpanningTree`] determines which link ports take part in flooding, so that a flooded packet reaches each
-//! switch once. It spans each connected part of the network and has no cycle. If a hub joins several ports, links between
+//! **What.** [`SpanningTree`] determines the link ports that take part in flooding, so that a flooded packet reaches each
+//! switch once. It spans each connected part of the network and has no cycles. If a hub joins several ports, the links between
 //! any two of them must be known.
 //!
-//! **How.** Like 802.1D with equal costs (IEEE 802.1D-2004 section 17.5): the root of each part is its lowest datapath id;
-//! each other switch has the link to a neighbour that is nearer to the root, of several the one to the neighbour with the
-//! lowest datapath id, then its lowest port, then the switch's own. Only links in both directions count, as flooding uses
-//! both. Adding or removing a link outside of the tree changes nothing else; of one in the tree, only the part beyond it.
+//! **How.** As in 802.1D with equal costs (IEEE 802.1D-2004 section 17.5), the root of each part is its lowest datapath id.
+//! Each other switch has a link to a neighbour that is nearer to the root; of several, it is the one to the neighbour with the
+//! lowest datapath id, then with its lowest port, then with the switch's own. Only bidirectional links are used, since
+//! flooding needs both directions. Adding or removing a link outside of the tree changes nothing else; for a link in the tree,
+//! only the part beyond it changes.
 //!
-//! **Cost.** Creating one visits each link a few times. A query about a port is a binary search among the blocked ports.
+//! **Cost.** Creating a tree visits each link a few times. A query about a port is a binary search among the blocked ports.
 //!
 //! **Thread-safety.** Immutable: share it in an `Arc`.
 
@@ -18,12 +19,12 @@ use crate::{DirectedLink, PortId, SwitchIndex, Topology};
 use std::collections::VecDeque;
 use urtica_wire::{DatapathId, PortNo};
 
-/// The links along which packets are flooded, and the link ports along which they are not.
+/// The links along which packets are flooded, and the link ports that are blocked.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SpanningTree {
     roots: Vec<DatapathId>,
     links: Vec<DirectedLink>,
-    /// DirectedLink ports that no link of the tree uses, sorted.
+    /// The link ports that no link of the tree uses, sorted.
     blocked: Vec<PortId>,
 }
 
@@ -49,14 +50,14 @@ impl SpanningTree {
         &self.roots
     }
 
-    /// Returns the tree's links, each in the direction of the root, by the switch that they leave.
+    /// Returns the tree's links, each towards the root, by the switch at which they start.
     pub fn links(&self) -> &[DirectedLink] {
         &self.links
     }
 
-    /// Returns `true` if the port may send and receive flooded packets: it is in the tree, or is no link port.
+    /// Returns `true` if the port may send and receive flooded packets: it is in the tree, or is not a link port.
     ///
-    /// A packet to be flooded that was received at any other port has also arrived by another path, and must be dropped.
+    /// A packet to be flooded that was received at another port also arrives on another path, and must be dropped.
     pub fn is_flood_port(&self, port: PortId) -> bool {
         self.blocked.binary_search(&port).is_err()
     }

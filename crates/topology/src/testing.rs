@@ -1,4 +1,4 @@
-//! Random networks, and the reference algorithms on them.
+//! Random networks, and reference algorithms on them.
 
 use crate::{DirectedLink, PortId, Topology};
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -9,23 +9,23 @@ use urtica_wire::{DatapathId, PortNo};
 /// The maximum number of switches in a random network.
 const SWITCHES: u64 = 9;
 
-/// The switch of a number: far apart, so that a number is no datapath id.
+/// Returns the switch with a number. Ids are far apart, so that a number cannot be mistaken for a datapath id.
 pub(crate) fn switch(number: u64) -> DatapathId {
     DatapathId(7 + number * 100)
 }
 
-/// A port without a link.
+/// Returns a port without a link.
 pub(crate) fn host_port(switch: DatapathId) -> PortId {
     PortId::new(switch, PortNo(99))
 }
 
-/// Any port that may have a link. Their number is small, so that often several links share one.
+/// Generates ports that may have a link. They are few, so that several links often share one.
 fn any_port() -> impl Strategy<Value = PortId> {
     (0..SWITCHES, 1..5_u32)
         .prop_map(|(number, port_no)| PortId::new(switch(number), PortNo(port_no)))
 }
 
-/// Any link; also from a switch to itself.
+/// Generates links, including links from a switch to itself.
 pub(crate) fn any_link() -> impl Strategy<Value = DirectedLink> {
     (any_port(), any_port()).prop_map(|(from, to)| DirectedLink::new(from, to))
 }
@@ -34,8 +34,8 @@ pub(crate) fn any_switch() -> impl Strategy<Value = DatapathId> {
     (0..SWITCHES).prop_map(switch)
 }
 
-/// Networks of up to nine switches; most links are bidirectional. They may be disconnected, with parallel links, hubs,
-/// links from a switch to itself, and links to unknown switches.
+/// Generates networks of up to nine switches, with mostly bidirectional links. They may be disconnected, and have parallel
+/// links, hubs, links from a switch to itself, and links to unknown switches.
 pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     let drawn = vec((any_link(), prop::bool::weighted(0.8)), 0..24);
     (vec(any_switch(), 0..16), drawn).prop_map(|(switches, drawn)| {
@@ -46,7 +46,7 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     })
 }
 
-/// Returns the network for petgraph. Nodes have the switches' numbers.
+/// Returns the network for petgraph. Nodes have the indices of the switches.
 pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, DirectedLink> {
     let mut graph = DiGraph::new();
     for &switch in topology.switches() {

@@ -1,43 +1,43 @@
 //! The topology of a network at one moment.
 //!
-//! **What.** [`Topology`]: switches, and the directed links between them. It never changes; a change makes a new one, so
-//! computations see a consistent network.
+//! **What.** A [`Topology`] consists of switches, and the directed links between them. It never changes; a change creates a new
+//! one, so computations see a consistent network.
 //!
 //! **How.** Switches are sorted by datapath id and numbered in that order ([`SwitchIndex`]). Links are sorted, so the links
-//! that leave a switch are adjacent; a vector has the index of each switch's first link (compressed sparse rows). A second
-//! such pair has the links by destination switch, as searches start from the destination. Equal inputs in any order give
-//! equal topologies, and so equal answers to every query.
+//! from a switch are adjacent; a vector has the index of each switch's first link (compressed sparse rows). A second such pair
+//! has the links by destination switch, since searches start at the destination. Equal inputs in any order result in equal
+//! topologies, and therefore in equal results of every query.
 //!
-//! **Which links are kept.** A link from or to an unknown switch is left out: a controller loses switches before the links
-//! to them expire. A link from a switch to itself is kept, since its ports are link ports, and must not be flooded into; no
-//! path or tree uses it. If a hub joins several ports, several links leave one port, and all are kept.
+//! **Which links are kept.** A link from or to an unknown switch is omitted, since a controller loses switches before the links
+//! to them expire. A link from a switch to itself is kept, since its ports are link ports, into which packets must not be
+//! flooded; no path or tree uses it. If a hub joins several ports, several links start at one port, and all are kept.
 //!
-//! **Cost.** 44 bytes a link, 16 a switch, and 16 a link port. Creating one sorts the links; a change copies and indexes
-//! all.
+//! **Cost.** 44 bytes per link, 16 per switch, and 16 per link port. Creating a topology sorts the links; a change copies and
+//! indexes all of them.
 //!
 //! **Thread-safety.** Immutable: share it in an `Arc`.
 
 use crate::{DirectedLink, PortId};
 use urtica_wire::DatapathId;
 
-/// A switch's number in one [`Topology`]: 0 for the lowest datapath id, and so on.
+/// A switch's index in one [`Topology`], from 0 for the lowest datapath id.
 ///
-/// It means nothing in another topology.
+/// It has no meaning in another topology.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SwitchIndex(pub(crate) u32);
 
 impl SwitchIndex {
-    /// The number, to index vectors with.
+    /// Returns the number, as an index of vectors.
     #[inline]
     pub const fn to_usize(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A link as seen from the switch that it leads to.
+/// A link, seen from the switch at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Incoming {
-    /// The switch that it leaves.
+    /// The switch at which it starts.
     pub from: SwitchIndex,
     /// Its index in [`Topology::directed_links`].
     pub link: u32,
@@ -46,23 +46,23 @@ pub(crate) struct Incoming {
 /// The topology of a network at one moment: switches, and the directed links between them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Topology {
-    /// Sorted.
+    /// The switches, sorted.
     switches: Vec<DatapathId>,
-    /// Sorted.
+    /// The links, sorted.
     links: Vec<DirectedLink>,
     /// The index of the first link from each switch, and finally the number of links.
     begins: Vec<u32>,
-    /// The switch that each link leads to.
+    /// The switch at the end of each link.
     ends: Vec<SwitchIndex>,
-    /// Links by the switch that they lead to.
+    /// The links, by the switch at their end.
     incoming: Vec<Incoming>,
     /// The index in `incoming` of the first link to each switch, and finally their number.
     incoming_begins: Vec<u32>,
-    /// The ports at either end of a link, sorted.
+    /// The ports at both ends of links, sorted.
     link_ports: Vec<PortId>,
 }
 
-/// A topology without switches.
+/// The default is a topology without switches.
 impl Default for Topology {
     fn default() -> Self {
         Self::new([], [])
@@ -72,7 +72,7 @@ impl Default for Topology {
 impl Topology {
     /// Creates the network of these switches and links, in any order, with or without duplicates.
     ///
-    /// Links from or to other switches are left out.
+    /// Links from or to other switches are omitted.
     ///
     /// # Panics
     /// If there are more than `u32::MAX` links or switches.
@@ -116,7 +116,7 @@ impl Topology {
         }
     }
 
-    /// Returns this network with one more switch, which has no links yet.
+    /// Returns this network with an additional switch, which has no links yet.
     pub fn with_switch(&self, switch: DatapathId) -> Self {
         let switches = self.switches.iter().copied().chain([switch]);
         Self::new(switches, self.links.iter().copied())
@@ -129,7 +129,7 @@ impl Topology {
         Self::new(switches, self.links.iter().copied())
     }
 
-    /// Returns this network with one more link; a link from or to an unknown switch is left out.
+    /// Returns this network with an additional link; a link from or to an unknown switch is omitted.
     pub fn with_link(&self, link: DirectedLink) -> Self {
         let mut links = self.links.clone();
         if let Err(place) = links.binary_search(&link) {
@@ -138,7 +138,7 @@ impl Topology {
         Self::of_sorted(self.switches.clone(), links)
     }
 
-    /// Returns this network without this link; the opposite direction stays.
+    /// Returns this network without this link. The opposite direction stays.
     pub fn without_link(&self, link: DirectedLink) -> Self {
         let mut links = self.links.clone();
         if let Ok(place) = links.binary_search(&link) {
@@ -147,35 +147,35 @@ impl Topology {
         Self::of_sorted(self.switches.clone(), links)
     }
 
-    /// The switches, by datapath id.
+    /// Returns the switches, by datapath id.
     pub fn switches(&self) -> &[DatapathId] {
         &self.switches
     }
 
-    /// The numbers of the switches, in order.
+    /// Returns the indices of the switches, in order.
     pub fn indices(&self) -> impl ExactSizeIterator<Item = SwitchIndex> + use<> {
         (0..self.switches.len() as u32).map(SwitchIndex)
     }
 
-    /// The directed links, sorted.
+    /// Returns the directed links, sorted.
     pub fn directed_links(&self) -> &[DirectedLink] {
         &self.links
     }
 
-    /// The links that leave a switch, sorted: by port number.
+    /// Returns the links from a switch, sorted by port number.
     ///
     /// # Panics
-    /// May panic if the index is of another topology.
+    /// May panic if the index belongs to another topology.
     pub fn links_from(&self, switch: SwitchIndex) -> &[DirectedLink] {
         &self.links[row(&self.begins, switch)]
     }
 
-    /// The switches that the links from a switch lead to, in the order of [`Self::links_from`].
+    /// Returns the switches at the ends of the links from a switch, in the order of [`Self::links_from`].
     pub(crate) fn neighbours(&self, switch: SwitchIndex) -> &[SwitchIndex] {
         &self.ends[row(&self.begins, switch)]
     }
 
-    /// The links that leave a switch, each with the switch that it leads to.
+    /// Returns the links from a switch, each with the switch at its end.
     pub(crate) fn ways_from(
         &self,
         switch: SwitchIndex,
@@ -184,25 +184,25 @@ impl Topology {
         self.links_from(switch).iter().zip(neighbours)
     }
 
-    /// The links that lead to a switch.
+    /// Returns the links to a switch.
     pub(crate) fn ways_to(&self, switch: SwitchIndex) -> &[Incoming] {
         &self.incoming[row(&self.incoming_begins, switch)]
     }
 
-    /// Returns a switch's number; `None` for an unknown switch.
+    /// Returns a switch's index; `None` for an unknown switch.
     pub fn index_of(&self, switch: DatapathId) -> Option<SwitchIndex> {
         find(&self.switches, switch)
     }
 
-    /// The switch of a number.
+    /// Returns the switch with an index.
     ///
     /// # Panics
-    /// May panic if the index is of another topology.
+    /// May panic if the index belongs to another topology.
     pub fn datapath_id(&self, switch: SwitchIndex) -> DatapathId {
         self.switches[switch.to_usize()]
     }
 
-    /// Returns the link that leaves a port, if any. Of several, the one that leads to the lowest port.
+    /// Returns the link that starts at a port, if any. Of several, returns the one to the lowest port.
     pub fn link_from(&self, port: PortId) -> Option<DirectedLink> {
         let place = self.links.partition_point(|link| link.from < port);
         self.links
@@ -216,12 +216,12 @@ impl Topology {
         self.links.binary_search(link).is_ok()
     }
 
-    /// Returns `true` if a link leaves or enters the port. Hosts are at the other ports.
+    /// Returns `true` if a link starts or ends at the port. Hosts are at other ports.
     pub fn is_link_port(&self, port: PortId) -> bool {
         self.link_ports.binary_search(&port).is_ok()
     }
 
-    /// The ports that links leave or enter, sorted.
+    /// Returns the ports at which links start or end, sorted.
     pub fn link_ports(&self) -> &[PortId] {
         &self.link_ports
     }

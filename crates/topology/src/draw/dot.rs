@@ -4,9 +4,9 @@ use super::{Host, Link, Network, Switch, text};
 use crate::PortId;
 
 impl Network {
-    /// Writes the network in the language of Graphviz, which lays it out, as in `neato -Tsvg`.
+    /// Writes the network in Graphviz's language. Graphviz lays it out, as in `neato -Tsvg`.
     ///
-    /// Nodes are named by datapath id, and hosts by their number. Ports are labels at the ends of links; links that are down are
+    /// The names of nodes are datapath ids and numbers of hosts. Ports are labels at the ends of links; links that are down are
     /// dashed.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("graph network {\n  node [shape=box];\n");
@@ -45,7 +45,7 @@ fn edge(link: &Link) -> String {
     )
 }
 
-/// Lines of a label.
+/// Joins the lines of a label.
 fn label(lines: impl Iterator<Item = String>) -> String {
     let lines: Vec<_> = lines.map(|line| text::dot(&text::shown(&line))).collect();
     lines.join("\\n")

@@ -1,13 +1,13 @@
 //! Positions for the nodes of a graph.
 //!
-//! **How.** Each connected part is placed alone. A tree starts with its middle in the centre, and around it rings of
-//! nodes by their distance, each in a sector of the circle that grows with its leaves. Other parts start with the plane
-//! that shows most of their distances (classical multidimensional scaling, Torgerson 1952). Stress majorization
-//! (Gansner, Koren and North, 2004) then moves nodes until their distances in the plane are close to those in links.
-//! Parts are put into rows, the largest first.
+//! **How.** Each connected part is laid out separately. A tree has its middle in the centre, and around it rings of nodes by
+//! distance, each in a sector of the circle that grows with the number of its leaves. Other parts start with the plane that
+//! shows most of their distances (classical multidimensional scaling, Torgerson 1952). Stress majorization (Gansner, Koren
+//! and North, 2004) then moves nodes until their distances in the plane approach those in links. Parts are arranged in
+//! rows, largest first.
 //!
-//! **Cost.** The number of pairs of nodes that are visited is bounded for the whole graph: large parts get fewer rounds, and are
-//! placed as trees if these would be too few.
+//! **Cost.** The number of pairs of nodes that are visited is bounded for the whole graph: large parts get fewer rounds, and
+//! are laid out as trees if there would be too few.
 
 use std::collections::VecDeque;
 use std::f64::consts::TAU;
@@ -19,17 +19,17 @@ pub(super) struct Point {
     pub y: f64,
 }
 
-/// The maximum number of pairs of nodes that are visited.
+/// The maximum number of pairs of nodes to visit.
 const MAX_PAIRS: usize = 40_000_000;
 
-/// More rounds of stress majorization show no difference; fewer leave the nodes somewhere between.
+/// The maximum number of rounds of stress majorization. More show no difference; fewer leave nodes on their way.
 const MAX_ROUNDS: usize = 300;
 const MIN_ROUNDS: usize = 10;
 
-/// Rounds of the power iteration that finds the plane: it need not be exact.
+/// The number of rounds of the power iteration that finds the plane, which need not be exact.
 const PLANE_ROUNDS: usize = 50;
 
-/// The distance that nodes should have at least.
+/// The distance that nodes should at least have.
 const CLEARANCE: f64 = 0.9;
 
 /// Maximum number of rounds in which nodes that are too close are moved apart.
@@ -53,7 +53,7 @@ pub(super) fn place(count: usize, edges: &[[usize; 2]]) -> Vec<Point> {
     in_rows(count, &parts)
 }
 
-/// The neighbours of each node, sorted, without itself.
+/// Returns the neighbours of each node, sorted, without the node itself.
 fn neighbours(count: usize, edges: &[[usize; 2]]) -> Vec<Vec<usize>> {
     let mut neighbours = vec![Vec::new(); count];
     for &[a, b] in edges.iter().filter(|[a, b]| a != b) {
@@ -69,16 +69,16 @@ fn neighbours(count: usize, edges: &[[usize; 2]]) -> Vec<Vec<usize>> {
 
 /// A breadth-first search.
 struct Search {
-    /// The nodes in the order in which they are reached.
+    /// The nodes, in the order in which they were reached.
     order: Vec<usize>,
-    /// For each reached node, the index in `order` of the node from which it is reached.
+    /// For each reached node, the index in `order` of the node from which it was reached.
     parents: Vec<usize>,
     /// For each reached node, its distance.
     depths: Vec<usize>,
 }
 
 impl Search {
-    /// Searches from a node. `seen` is of the length of the graph, and marks the nodes that were reached.
+    /// Searches from a node. `seen` has the length of the graph, and marks the nodes that were reached.
     fn new(start: usize, neighbours: &[Vec<usize>], seen: &mut [bool]) -> Self {
         let (mut order, mut parents, mut depths) = (vec![start], vec![0], vec![0]);
         seen[start] = true;
@@ -100,7 +100,7 @@ impl Search {
         }
     }
 
-    /// A node in the middle of the longest of the shortest paths from the start.
+    /// Returns a node in the middle of the longest of the shortest paths from the start.
     fn middle(&self) -> usize {
         let (mut at, half) = (
             self.order.len() - 1,
@@ -120,7 +120,7 @@ struct Part {
 }
 
 impl Part {
-    /// All parts of a graph, each as a tree.
+    /// Returns all parts of a graph, each laid out as a tree.
     fn all(neighbours: &[Vec<usize>]) -> Vec<Self> {
         let count = neighbours.len();
         let (mut seen, mut parts) = (vec![false; count], Vec::new());
@@ -133,7 +133,7 @@ impl Part {
         parts
     }
 
-    /// Nodes in rings around the first.
+    /// Places nodes in rings around the first.
     fn tree(search: &Search) -> Self {
         let count = search.order.len();
         let mut leaves = vec![0_u32; count];
@@ -143,7 +143,7 @@ impl Part {
         }
         let step = ring_distance(&search.depths);
         let share = TAU / f64::from(leaves[0].max(1));
-        // The start of the sector of each node's next child.
+        // For each node, the start of the sector of its next child.
         let mut begins = vec![0.0; count];
         let mut points = vec![Point::default(); count];
         for at in 1..count {
@@ -163,8 +163,8 @@ impl Part {
         }
     }
 
-    /// Brings distances closer to the distances in links, at bounded cost, and then moves nodes far enough apart.
-    /// `places` has the length of the graph, and is overwritten.
+    /// Moves nodes so that their distances approach those in links, at bounded cost, and then far enough apart. `places` has the
+    /// length of the graph, and is overwritten.
     fn spread(&mut self, neighbours: &[Vec<usize>], places: &mut [usize]) {
         let rounds = MAX_PAIRS / (self.nodes.len() * neighbours.len());
         if rounds >= MIN_ROUNDS && self.nodes.len() > 1 {
@@ -194,7 +194,7 @@ impl Part {
     }
 }
 
-/// Searches the part again from its middle: exact in a tree, otherwise approximate.
+/// Searches the part again from its middle, which is exact in a tree, and approximate otherwise.
 fn from_middle(reached: &Search, neighbours: &[Vec<usize>], seen: &mut [bool]) -> Search {
     let mut again = |start| {
         for &node in &reached.order {
@@ -207,14 +207,14 @@ fn from_middle(reached: &Search, neighbours: &[Vec<usize>], seen: &mut [bool]) -
     again(across.middle())
 }
 
-/// The distance between rings that leaves each node a space of 1 in the fullest ring.
+/// Returns the distance between rings that leaves each node a space of 1 in the fullest ring.
 fn ring_distance(depths: &[usize]) -> f64 {
     let rings = depths.chunk_by(|one, other| one == other).skip(1);
     let needed = rings.map(|ring| ring.len() as f64 / TAU / ring[0] as f64);
     needed.fold(1.0, f64::max)
 }
 
-/// Returns a number from -1 to 1 that depends only on an index, and differs for neighbouring ones.
+/// Returns a number from -1 to 1 that only depends on an index, and differs for consecutive ones.
 fn unevenness(index: usize) -> f64 {
     const GOLDEN: u32 = 0x9e37_79b9;
     let mixed = (index as u32).wrapping_add(1).wrapping_mul(GOLDEN);
@@ -242,8 +242,8 @@ fn distances(nodes: &[usize], neighbours: &[Vec<usize>], places: &[usize]) -> Ve
     nodes.iter().map(from).collect()
 }
 
-/// The plane that shows most of the distances: the two main axes of their double-centred squares, by power iteration. The main
-/// axis is horizontal.
+/// Returns the plane that shows most of the distances: the two main axes of their double-centred squares, by power iteration.
+/// The main axis is horizontal.
 fn plane(distances: &[Vec<u16>]) -> Vec<Point> {
     let count = distances.len();
     let squares = |at: usize| {
@@ -286,7 +286,7 @@ fn plane(distances: &[Vec<u16>]) -> Vec<Point> {
         .zip(&other)
         .enumerate()
         .map(|(at, (x, y))| Point {
-            // Nodes with equal distances from all others would stay at one point.
+            // Nodes with equal distances from all others would stay in one place.
             x: x * lengths[0].sqrt() + 0.1 * unevenness(at),
             y: y * lengths[1].sqrt() + 0.1 * unevenness(at + count),
         });
@@ -302,8 +302,8 @@ fn normalize(vector: &mut [f64]) -> f64 {
     length
 }
 
-/// Moves each node to the mean of its ideal positions for the other nodes: at the right distance, in the current
-/// direction. Near nodes have more weight.
+/// Moves each node to the mean of its ideal positions relative to the other nodes: at the right distance, in the current
+/// direction. Near nodes have a larger weight.
 fn majorize(points: &mut [Point], distances: &[Vec<u16>]) {
     for at in 0..points.len() {
         let (mut sum, mut weights) = (Point::default(), 0.0);
@@ -330,7 +330,7 @@ fn majorize(points: &mut [Point], distances: &[Vec<u16>]) {
     }
 }
 
-/// Turns everything so that it is wider than high.
+/// Rotates all points so that the drawing is wider than high.
 fn level(points: &mut [Point]) {
     let count = points.len() as f64;
     let mean = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / count;
@@ -356,7 +356,7 @@ fn level(points: &mut [Point]) {
 fn clear(points: &mut [Point], rounds: usize) {
     let mut nearest: Vec<f64> = (0..points.len()).map(|at| nearest(points, at)).collect();
     nearest.sort_by(f64::total_cmp);
-    // This is enough for all nodes in a circle.
+    // This suffices for all nodes in a circle.
     let factor = (CLEARANCE / nearest[points.len() / 2]).clamp(1.0, points.len() as f64);
     for point in points.iter_mut() {
         point.x *= factor;
@@ -367,7 +367,7 @@ fn clear(points: &mut [Point], rounds: usize) {
     }
 }
 
-/// Moves each two nodes that are too close halfway apart.
+/// Moves nodes that are too close apart, each by half of the missing distance.
 fn push(points: &mut [Point]) {
     for at in 1..points.len() {
         for other in 0..at {
@@ -387,7 +387,7 @@ fn push(points: &mut [Point]) {
     }
 }
 
-/// The distance to the nearest other node.
+/// Returns the distance to the nearest other node.
 fn nearest(points: &[Point], at: usize) -> f64 {
     let others = points.iter().enumerate().filter(|(other, _)| *other != at);
     let distances = others.map(|(_, point)| {
@@ -397,7 +397,7 @@ fn nearest(points: &[Point], at: usize) -> f64 {
     distances.fold(f64::INFINITY, f64::min)
 }
 
-/// Moves everything so that the least coordinates are 0.
+/// Moves all points so that the least coordinates are 0.
 fn to_origin(points: &mut [Point]) {
     let least = |of: fn(&Point) -> f64| points.iter().map(of).fold(f64::INFINITY, f64::min);
     let (left, top) = (least(|point| point.x), least(|point| point.y));
@@ -407,7 +407,7 @@ fn to_origin(points: &mut [Point]) {
     }
 }
 
-/// Puts parts into rows.
+/// Arranges parts in rows.
 fn in_rows(count: usize, parts: &[Part]) -> Vec<Point> {
     let sizes: Vec<Point> = parts.iter().map(Part::size).collect();
     let area: f64 = sizes
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn parts_do_not_overlap_and_the_largest_is_first() {
-        // A node alone, a ring, and pairs.
+        // A single node, a ring, and pairs.
         let mut edges: Vec<_> = ring(8)
             .iter()
             .map(|edge| edge.map(|node| node + 1))

@@ -1,16 +1,16 @@
 //! Drawings of networks.
 //!
-//! **What.** A [`Network`] lists switches, hosts and links to draw, from a [`Plan`] or a controller. It is written for
-//! Graphviz ([`Network::to_dot`]), or laid out as a [`Picture`], which is written as SVG ([`Picture::to_svg`]) or, by
+//! **What.** A [`Network`] lists switches, hosts and links to draw, from a [`Plan`] or a controller. It can be written for
+//! Graphviz ([`Network::to_dot`]), or laid out as a [`Picture`], which can be written as SVG ([`Picture::to_svg`]) or, with
 //! serde, as data with positions.
 //!
-//! **Determinism.** Equal switches, hosts and links, in any order, give equal text on one machine.
+//! **Determinism.** Equal switches, hosts and links, in any order, result in equal text on one machine.
 //!
-//! **Names** are untrusted. In SVG and DOT they are escaped and cut, and characters that control the direction of text
+//! **Names** are untrusted. In SVG and DOT they are escaped and truncated, and characters that control the direction of text
 //! are replaced. SVG has no styles, scripts or references, so a strict Content-Security-Policy does not change it.
 //!
-//! **Cost.** A layout takes at most some tenths of a second, and memory for the square of two thousand nodes; larger networks
-//! get a simpler one, in linear time. Everything else is linear in the network's size.
+//! **Cost.** A layout needs at most some tenths of a second, and memory for the square of two thousand nodes. Larger networks
+//! get a simpler layout, in linear time. Everything else is linear in the network's size.
 
 mod dot;
 mod layout;
@@ -40,21 +40,21 @@ pub use picture::Picture;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Network {
-    /// Sorted, without duplicates.
+    /// The switches, sorted, without duplicates.
     switches: Vec<Switch>,
-    /// Sorted; each is attached to one of the switches.
+    /// The hosts, sorted; each is attached to one of the switches.
     hosts: Vec<Host>,
-    /// Sorted; each is between two of the switches, the lower end first.
+    /// The links, sorted; each is between two of the switches, the lower end first.
     links: Vec<Link>,
 }
 
 /// A switch to draw.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct Switch {
-    /// Its datapath id.
+    /// The datapath id.
     #[serde(serialize_with = "as_text")]
     pub id: DatapathId,
-    /// Its name, if it has one.
+    /// The name, if it has one.
     pub name: Option<String>,
 }
 
@@ -64,9 +64,9 @@ pub struct Host {
     /// The port to which it is attached.
     #[serde(rename = "port", serialize_with = "as_text")]
     pub attached: PortId,
-    /// Its name, or its MAC address.
+    /// The name, or the MAC address.
     pub name: String,
-    /// Its addresses. The first one is drawn.
+    /// The addresses, the first of which is drawn.
     pub addresses: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub struct Link {
     /// The other end.
     #[serde(serialize_with = "as_text")]
     pub b: PortId,
-    /// Whether it is up. A link that is down is drawn dashed.
+    /// Whether it is up. A link that is down is dashed.
     #[serde(rename = "up")]
     pub is_up: bool,
 }
@@ -87,7 +87,7 @@ pub struct Link {
 impl Network {
     /// Creates the network of these switches, hosts and links, in any order.
     ///
-    /// Hosts and links at other switches are left out.
+    /// Hosts and links at other switches are omitted.
     pub fn new(
         switches: impl IntoIterator<Item = Switch>,
         hosts: impl IntoIterator<Item = Host>,
@@ -113,7 +113,7 @@ impl Network {
         }
     }
 
-    /// The index of the switch that has a port.
+    /// Returns the index of the switch that has a port.
     ///
     /// # Panics
     /// If it is not a port of a host or link of this network.

@@ -3,13 +3,13 @@
 use super::{Host, Link, Network, Switch, layout};
 use serde::Serialize;
 
-/// The length of a link: boxes of nodes are wider than high.
+/// The length of a link. Boxes of nodes are wider than high, so horizontal links are longer.
 const UNIT: [f64; 2] = [150.0, 100.0];
 
-/// The space around the middles of the outermost nodes.
+/// The space around the centres of the outermost nodes.
 const MARGIN: [i64; 2] = [80, 50];
 
-/// A network with a position for each switch and host. Serde writes it as data.
+/// A network with a position for each switch and host. Serde serializes it as data.
 ///
 /// Positions are in pixels from the left and the top.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -21,7 +21,7 @@ pub struct Picture {
     pub(super) links: Vec<Link>,
 }
 
-/// A switch or host, and the middle of its box.
+/// A switch or host, and the centre of its box.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Placed<T> {
     #[serde(flatten)]

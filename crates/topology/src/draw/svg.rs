@@ -1,7 +1,7 @@
 //! Pictures as SVG.
 //!
-//! All styling is by presentation attributes: under a Content-Security-Policy without inline styles, such as the
-//! northbound interface's, browsers ignore `style`.
+//! All styling uses presentation attributes, since browsers ignore `style` under a Content-Security-Policy without inline
+//! styles, such as that of the northbound interface.
 
 use super::picture::{Picture, Placed};
 use super::text::{cut, shown, xml};
@@ -14,7 +14,7 @@ const HALF_BOX: [f64; 2] = [56.0, 18.0];
 /// The number of characters that fit into a box.
 const FITTING: usize = 17;
 
-/// The distance between parallel links in their middle.
+/// The distance between the middles of parallel links.
 const PARALLEL: f64 = 24.0;
 
 /// The distance of a port's number from the box, along the link.
@@ -26,8 +26,8 @@ const DOWN: &str = "#c0392b";
 impl Picture {
     /// Writes the picture as SVG.
     ///
-    /// Switches have their names and datapath ids, hosts their names and first addresses, and the ends of links their port numbers.
-    /// Links that are down are dashed. All addresses and whole names are tooltips.
+    /// Switches have their names and datapath ids, hosts their names and first addresses, and the ends of links their port
+    /// numbers. Links that are down are dashed. All addresses and whole names are tooltips.
     pub fn to_svg(&self) -> String {
         let Self { width, height, .. } = self;
         let mut svg = format!(
@@ -99,7 +99,7 @@ impl Picture {
         path + &port_text(port, line.ports[0])
     }
 
-    /// The middle of the switch that has a port.
+    /// Returns the centre of the switch that has a port.
     fn middle(&self, port: PortId) -> [f64; 2] {
         let found = self
             .switches
@@ -114,18 +114,18 @@ fn ends(link: &Link) -> [urtica_wire::DatapathId; 2] {
     [link.a.switch, link.b.switch]
 }
 
-/// A line, and the positions of its ports' numbers.
+/// A line, and the positions of its port numbers.
 struct Line {
     path: String,
     ports: [[f64; 2]; 2],
 }
 
 impl Line {
-    /// Creates a line with its middle at the distance `bend` from the straight one.
+    /// Creates a line whose middle is at the distance `bend` from the straight one.
     fn between(from: [f64; 2], to: [f64; 2], bend: f64) -> Self {
         let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
         let length = (dx * dx + dy * dy).sqrt().max(1.0);
-        // Half-way to the control point of the curve.
+        // Halfway to the control point of the curve.
         let away = [-dy / length * bend * 2.0, dx / length * bend * 2.0];
         let control = [0, 1].map(|axis| (from[axis] + to[axis]) / 2.0 + away[axis]);
         let path = match bend == 0.0 {
@@ -138,7 +138,7 @@ impl Line {
         }
     }
 
-    /// A loop above a box.
+    /// Creates a loop above a box.
     fn to_itself([x, y]: [f64; 2], bend: f64) -> Self {
         let (top, reach) = (y - HALF_BOX[1], 40.0 + bend.abs());
         let path = format!(
@@ -214,14 +214,14 @@ fn host_box(host: &Placed<Host>) -> String {
     .at(host.x, host.y)
 }
 
-/// A box with a name, and a smaller line below.
+/// A box with a name, and a line in smaller type below it.
 struct Box<'a> {
     tooltip: &'a [String],
     name: &'a str,
     under: Option<&'a str>,
     fill: &'static str,
     edge: &'static str,
-    /// Of its corners.
+    /// The radius of its corners.
     radius: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Drawings as text.
+//! Tests of drawings as text.
 
 use super::*;
 use crate::spec::TopologySpec;

@@ -1,10 +1,10 @@
-//! Names of others as they may be shown, and escaped.
+//! Escaping untrusted names, and making them safe to show.
 
-/// The maximum number of characters of a name that are shown.
+/// The maximum number of characters of a name to show.
 const SHOWN: usize = 64;
 
-/// Returns the start of a name. Characters that control the direction of text, that are invisible, or that XML forbids
-/// are replaced.
+/// Returns the start of a name. Characters that control the direction of text, are invisible, or are forbidden in XML are
+/// replaced.
 pub(super) fn shown(name: &str) -> String {
     cut(name, SHOWN)
 }
@@ -29,7 +29,7 @@ fn is_unseen(char: char) -> bool {
         || matches!(char, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// A name as text of XML, or in a quoted attribute.
+/// Escapes a name for text in XML, or for a quoted attribute.
 pub(super) fn xml(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for char in name.chars() {
@@ -45,8 +45,8 @@ pub(super) fn xml(name: &str) -> String {
     text
 }
 
-/// A name inside a quoted string of DOT. Graphviz expands backslashes in labels (`\N` is the node's name) and character references of
-/// HTML in any text.
+/// Escapes a name for a quoted string in DOT. Graphviz expands backslashes in labels (`\N` is the node's name), and HTML
+/// character references in any text.
 pub(super) fn dot(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for char in name.chars() {

@@ -14,7 +14,7 @@ fn topology_of(spec: &str) -> Arc<Topology> {
     Arc::new(spec.plan().expect("the size is fine").topology())
 }
 
-/// A step that changes a network.
+/// A change of a network.
 #[derive(Clone, Debug)]
 enum Step {
     AddDirectedLink(DirectedLink),
@@ -63,7 +63,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Networks of more switches than are searched from together, of links at random.
+/// Networks with more switches than are searched together, with random links.
 fn large_topology() -> impl Strategy<Value = Topology> {
     let pairs = vec((0..150_u64, 0..150_u64), 50..400);
     pairs.prop_map(|pairs| {
@@ -77,7 +77,7 @@ fn large_topology() -> impl Strategy<Value = Topology> {
 }
 
 proptest! {
-    /// Distances, and next hops as their definition has them: links to a neighbour that is nearer by one.
+    /// Compares distances, and next hops according to their definition: links to a neighbour that is nearer by one.
     #[test]
     fn agrees_with_petgraph(topology in any_topology()) {
         let graph = petgraph_of(&topology);
@@ -104,7 +104,7 @@ proptest! {
         }
     }
 
-    /// Batch after batch of steps, each update equals a new computation, and shares every unchanged column.
+    /// After each batch of changes, the update equals a new computation, and shares every unchanged column.
     #[test]
     fn updates_equal_new_computations(
         topology in any_topology(),
@@ -126,7 +126,7 @@ proptest! {
         }
     }
 
-    /// Separate searches find the results of combined searches, by any number of threads.
+    /// Separate searches have the same results as combined ones, with any number of threads.
     #[test]
     fn searches_and_threads_are_independent(
         topology in prop_oneof![any_topology(), large_topology()],
@@ -140,7 +140,7 @@ proptest! {
         prop_assert_eq!(columns_by(threads, &topology, &destinations), plainly);
     }
 
-    /// For any hash, a path uses only next hops, and so is a shortest one.
+    /// With any hash, a path only uses next hops, and so is a shortest one.
     #[test]
     fn paths_follow_next_hops(topology in any_topology(), flow_hash: u64) {
         let next_hops = NextHops::new(Arc::new(topology.clone()));
@@ -193,8 +193,8 @@ fn flows_spread_over_all_paths_and_keep_theirs() {
     assert!((0..64).all(|flow_hash| path(flow_hash) == path(flow_hash)));
 }
 
-/// From an edge switch of a fat tree to an aggregation switch of its pod. Without the link, distances to both change; to
-/// the four core switches above the latter, and to the aggregation switches below these in the seven other pods.
+/// A link from an edge switch of a fat tree to an aggregation switch of its pod. Without it, distances change to both switches,
+/// to the four core switches above the latter, and to the aggregation switches below these in the seven other pods.
 #[test]
 fn a_cut_link_of_a_fat_tree_concerns_few_destinations() {
     let before = topology_of("fattree,8");

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use urtica_wire::{DatapathId, PortNo};
 
 proptest! {
-    /// The path is the first of all paths, ordered by length, then by their links.
+    /// The path is the first of all paths, which are ordered by length, then by their links.
     #[test]
     fn agrees_with_exhaustive_search(topology in any_topology()) {
         for &from in topology.switches() {
@@ -23,7 +23,7 @@ proptest! {
         }
     }
 
-    /// For any costs, petgraph's path is as cheap, and ours exists.
+    /// With any costs, the path is as cheap as petgraph's, and exists.
     #[test]
     fn paths_are_as_cheap_as_petgraphs(
         topology in any_topology(),

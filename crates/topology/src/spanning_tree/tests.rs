@@ -1,4 +1,4 @@
-//! Trees in drawn graphs, against a packet that is flooded.
+//! Compares trees in random graphs with the spread of a flooded packet.
 
 use super::*;
 use crate::testing::{any_link, any_topology, host_port, petgraph_of, switch};
@@ -6,7 +6,7 @@ use petgraph::unionfind::UnionFind;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// The parts of a network that are connected by links that lead both ways: each switch's part.
+/// Returns each switch's part of the network, connected by bidirectional links.
 fn parts(topology: &Topology) -> UnionFind<usize> {
     let graph = petgraph_of(topology);
     let mut parts = UnionFind::new(graph.node_count());
@@ -20,7 +20,7 @@ fn parts(topology: &Topology) -> UnionFind<usize> {
     parts
 }
 
-/// Returns how often each switch receives a packet that a host at `from` floods, with the tree's flood ports.
+/// Returns how often each switch receives a packet that a host at `from` floods along the tree's flood ports.
 fn flooded(
     topology: &Topology,
     tree: &SpanningTree,
@@ -51,7 +51,7 @@ fn flooded(
 }
 
 proptest! {
-    /// Each link joins two separate parts, and in the end there are as many parts as in the network.
+    /// Each link of the tree joins two separate parts, and in the end there are as many parts as in the network.
     #[test]
     fn it_spans_every_part_without_a_cycle(topology in any_topology()) {
         let tree = SpanningTree::new(&topology);
@@ -83,7 +83,7 @@ proptest! {
         }
     }
 
-    /// A switch keeps its parent unless it is at an end of the new link, or it or a neighbour gets nearer to the root.
+    /// A switch keeps its parent unless it is at an end of the new link, or it or a neighbour becomes nearer to the root.
     #[test]
     fn a_new_link_changes_only_nearer_switches(topology in any_topology(), link in any_link()) {
         let after = topology.with_link(link).with_link(link.reversed());
@@ -136,7 +136,7 @@ fn of_equal_paths_to_the_root_the_choice_is_fixed() {
     );
 }
 
-/// Three switches at one hub: any two are linked, over a port each.
+/// Three switches at one hub: any two are linked, with one port each.
 #[test]
 fn a_hub_carries_a_flood_once() {
     let ports = [0, 1, 2].map(|number| PortId::new(switch(number), PortNo(1)));

@@ -1,8 +1,8 @@
 //! The plans of named topologies.
 //!
-//! Switches, hosts and ports have Mininet's numbers, so that pictures and flow entries of both agree: a switch's ports
-//! are numbered from 1 in the order in which links are added, and hosts have addresses in the order of the numbers in
-//! their names. Fat tree, ring and mesh, which Mininet does not know, follow the same rules.
+//! Switches, hosts and ports have Mininet's numbers, so that pictures and flow entries agree with it: a switch's ports are
+//! numbered from 1 in the order in which links are added, and hosts have addresses in the order of the numbers in their names.
+//! Fat tree, ring and mesh, which Mininet does not have, follow the same rules.
 
 use super::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
 use crate::PortId;
@@ -12,16 +12,16 @@ use urtica_wire::{DatapathId, MacAddr, PortNo};
 /// A switch's index in the plan.
 type Switch = usize;
 
-/// A plan that grows link by link.
+/// A plan under construction, link by link.
 #[derive(Default)]
 struct Builder {
     plan: Plan,
-    /// The number of each switch's ports in use.
+    /// The number of ports in use at each switch.
     ports: Vec<u32>,
 }
 
 impl Builder {
-    /// The next of the switches `s1`, `s2`, …, with its number as datapath id.
+    /// Adds the next of the switches `s1`, `s2`, …, with its number as datapath id.
     fn switch(&mut self) -> Switch {
         let number = self.plan.switches.len() as u64 + 1;
         self.named_switch(format!("s{number}"), number)
@@ -36,13 +36,13 @@ impl Builder {
         self.ports.len() - 1
     }
 
-    /// The next of the hosts `h1`, `h2`, …
+    /// Adds the next of the hosts `h1`, `h2`, …
     fn host(&mut self, switch: Switch) {
         let name = format!("h{}", self.plan.hosts.len() + 1);
         self.named_host(name, switch);
     }
 
-    /// A host without addresses as yet: [`Self::finish`] gives them.
+    /// Adds a host without addresses, which [`Self::finish`] assigns.
     fn named_host(&mut self, name: String, switch: Switch) {
         let attached = self.next_port(switch);
         self.plan.hosts.push(HostPlan {
@@ -84,12 +84,12 @@ fn numbers_in(name: &str) -> Vec<u32> {
     parts.filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// The Ethernet address of the host of this number, from 1: as with `mn --mac`.
+/// Returns the Ethernet address of the host with this number, from 1, as with `mn --mac`.
 pub(super) fn default_mac(number: u32) -> MacAddr {
     MacAddr::from_u64(number.into())
 }
 
-/// The IPv4 address of the host of this number, from 1, in 10.0.0.0/8.
+/// Returns the IPv4 address of the host with this number, from 1, in 10.0.0.0/8.
 pub(super) fn default_ipv4(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 0).to_bits() + number)
 }
@@ -144,8 +144,7 @@ fn subtree(builder: &mut Builder, depth: u32, fanout: u32) -> Switch {
     switch
 }
 
-/// Creates a grid with joined edges: `s1x1` to `s{x}x{y}`, with 256 times the first number plus the second as datapath
-/// id.
+/// Creates a grid with joined edges, `s1x1` to `s{x}x{y}`. The datapath id is 256 times the first number plus the second.
 pub(super) fn torus(x: u32, y: u32, hosts: u32) -> Plan {
     let mut builder = Builder::default();
     for column in 1..=x {
@@ -217,7 +216,7 @@ pub(super) fn ring(switches: u32) -> Plan {
     builder.finish()
 }
 
-/// Switches of which each is linked to each, with one host at each.
+/// Creates switches that are all linked to each other, with one host at each.
 pub(super) fn mesh(switches: u32) -> Plan {
     let mut builder = Builder::default();
     for _ in 0..switches {
@@ -297,8 +296,7 @@ mod tests {
         }
     }
 
-    /// Returns the number of each switch's ports in use. Checks that they are numbered from 1 and that each is used
-    /// once.
+    /// Returns the number of ports in use at each switch. Asserts that they are numbered from 1 and that each is used once.
     fn ports(plan: &Plan) -> Vec<u32> {
         let hosts = plan.hosts.iter().map(|host| host.attached);
         let links = plan.links.iter().flat_map(|link| [link.a, link.b]);
@@ -316,7 +314,7 @@ mod tests {
         of_switch.collect()
     }
 
-    /// The greatest distance between two switches, all of which must be connected.
+    /// Returns the greatest distance between two switches, all of which must be connected.
     fn diameter(plan: &Plan) -> u32 {
         let topology = Arc::new(plan.topology());
         let next_hops = NextHops::new(topology.clone());

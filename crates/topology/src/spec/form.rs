@@ -7,7 +7,7 @@ pub(super) struct Form<T> {
     /// The whole text, for errors.
     pub usage: &'static str,
     pub parameters: &'static [Parameter],
-    /// Creates the named value with these sizes, one for each parameter.
+    /// Creates the topology with these sizes, one for each parameter.
     pub create: fn(&[u32]) -> T,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Parameter {
     default: Option<u32>,
     least: u32,
     most: u32,
-    /// Accepts only even values.
+    /// Whether only even values are valid.
     is_even: bool,
 }
 
@@ -44,11 +44,11 @@ pub(super) const fn even(parameter: Parameter) -> Parameter {
     }
 }
 
-/// No separate bound: only the extent of the whole topology is bounded.
+/// The bound of a size without a separate one: only the extent of the whole topology is limited.
 pub(super) const ANY: u32 = u32::MAX;
 
 impl<T> Form<T> {
-    /// Creates the named value with these sizes, in order or by name: `3,depth=2`.
+    /// Creates the topology with these sizes, given in order or by name: `3,depth=2`.
     pub fn read(&self, text: Option<&str>) -> Result<T, String> {
         let mut sizes = vec![None; self.parameters.len()];
         let parts = text.into_iter().flat_map(|text| text.split(','));
@@ -67,13 +67,13 @@ impl<T> Form<T> {
         Ok((self.create)(&sizes))
     }
 
-    /// Checks the sizes. Returns the reason if they are invalid.
+    /// Checks the sizes, and returns the problem if they are invalid.
     pub fn check(&self, sizes: &[u32]) -> Result<(), String> {
         let mut each = self.parameters.iter().zip(sizes);
         each.try_for_each(|(parameter, &size)| parameter.check(size))
     }
 
-    /// Returns the index of the parameter that a part of the text is for, and the size that it gives.
+    /// Returns the index of the parameter that a part of the text specifies, and its size.
     fn place_of(&self, place: usize, part: &str) -> Result<(usize, u32), String> {
         let (place, value) = match part.split_once('=') {
             Some((name, value)) => (self.place_named(name)?, value),

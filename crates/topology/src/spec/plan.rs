@@ -14,7 +14,7 @@ pub const MAX_HOSTS: usize = 100_000;
 /// The maximum number of full-duplex links between switches in a plan.
 pub const MAX_LINKS: usize = 100_000;
 
-/// The plan of a network: all its switches, hosts and links.
+/// The plan of a network, with all its switches, hosts and links.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
     /// The switches.
@@ -43,18 +43,18 @@ pub struct HostPlan {
     pub mac: MacAddr,
     /// Its IPv4 address, unique among hosts. All hosts are in one network.
     pub ipv4: Ipv4Addr,
-    /// The port to which it is connected, which has no other connection.
+    /// The port to which only this host is connected.
     pub attached: PortId,
 }
 
-/// A full-duplex link of a plan: a [`DirectedLink`] each way.
+/// A full-duplex link of a plan, which consists of a [`DirectedLink`] each way.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkPlan {
-    /// An end, which has no other connection.
+    /// One end, a port to which nothing else is connected.
     pub a: PortId,
-    /// The other end, which has no other connection.
+    /// The other end, a port to which nothing else is connected.
     pub b: PortId,
-    /// Delay, jitter, loss and bandwidth, in either direction.
+    /// The delay, jitter, loss and bandwidth in each direction.
     pub properties: LinkProperties,
 }
 

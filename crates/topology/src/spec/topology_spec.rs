@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A topology by its name and size, as on the command line of `mn --topo`: `tree,depth=3,fanout=3`.
+/// A topology, specified by its name and size as on the command line of `mn --topo`: `tree,depth=3,fanout=3`.
 ///
 /// Sizes may be given in order or by name; the defaults are Mininet's.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,21 +16,21 @@ use std::str::FromStr;
 pub enum TopologySpec {
     /// `single,N`: one switch with `N` hosts.
     Single {
-        /// The number of hosts: Mininet's `k`, by default 2.
+        /// The number of hosts: Mininet's `k`, 2 by default.
         hosts: u32,
     },
     /// `linear,N[,HOSTS]`: `N` switches in a line.
     Linear {
-        /// The number of switches: Mininet's `k`, by default 2.
+        /// The number of switches: Mininet's `k`, 2 by default.
         switches: u32,
-        /// The number of hosts of each switch: Mininet's `n`, by default 1.
+        /// The number of hosts of each switch: Mininet's `n`, 1 by default.
         hosts: u32,
     },
     /// `tree,depth=D,fanout=F`: a tree with hosts as its leaves.
     Tree {
-        /// The number of levels of switches; by default 1.
+        /// The number of levels of switches; 1 by default.
         depth: u32,
-        /// The number of switches, or hosts, below each; by default 2.
+        /// The number of switches or hosts below each switch; 2 by default.
         fanout: u32,
     },
     /// `torus,X,Y[,HOSTS]`: a grid whose opposite edges are joined.
@@ -39,25 +39,25 @@ pub enum TopologySpec {
         x: u32,
         /// The second dimension, 3 to 255.
         y: u32,
-        /// The number of hosts of each switch: Mininet's `n`, by default 1.
+        /// The number of hosts of each switch: Mininet's `n`, 1 by default.
         hosts: u32,
     },
-    /// `fattree,K`: a fat tree of switches with `K` ports each, an even number.
+    /// `fattree,K`: a fat tree of switches with `K` ports each, which must be even.
     FatTree {
         /// The number of ports of each switch.
         k: u32,
     },
-    /// `ring,N`: `N` switches in a ring, 3 or more, with a host each.
+    /// `ring,N`: `N` switches in a ring, at least 3, with a host each.
     Ring {
         /// The number of switches.
         switches: u32,
     },
-    /// `mesh,N`: `N` switches, each linked to each, with a host each.
+    /// `mesh,N`: `N` switches, all linked to each other, with a host each.
     Mesh {
         /// The number of switches.
         switches: u32,
     },
-    /// `file:PATH`, or a path with a `/` or that ends in `.toml`: a network described in a file.
+    /// `file:PATH`, or a path that contains `/` or ends in `.toml`: a network described in a file.
     File(PathBuf),
 }
 
@@ -117,10 +117,10 @@ pub enum SpecError {
 impl TopologySpec {
     /// Returns the network's plan.
     ///
-    /// Only for a [`TopologySpec::File`] this reads a file.
+    /// Reads a file only for a [`TopologySpec::File`].
     ///
     /// # Errors
-    /// [`SpecError`]: invalid sizes, or a file that cannot be read or does not describe a network.
+    /// [`SpecError`] if sizes are invalid, or a file cannot be read or does not describe a network.
     pub fn plan(&self) -> Result<Plan, SpecError> {
         self.check()?;
         Ok(match *self {
@@ -162,7 +162,7 @@ impl TopologySpec {
         })
     }
 
-    /// Returns the numbers of switches, hosts, and links between switches; not for a file.
+    /// Returns the numbers of switches, hosts, and links between switches. Not for a file.
     fn extent(&self) -> (u128, u128, u128) {
         match self.clone() {
             Self::Single { hosts } => (1, hosts.into(), 0),
@@ -287,7 +287,7 @@ fn usages() -> String {
 impl FromStr for TopologySpec {
     type Err = SpecError;
 
-    /// Reads a name and sizes. Invalid sizes are refused here already; a file is not read yet.
+    /// Parses a name and sizes, and refuses invalid sizes. A file is not read yet.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         if let Some(path) = path_in(text) {
             return Ok(Self::File(path.into()));
@@ -324,14 +324,14 @@ fn read(path: &Path) -> Result<Plan, SpecError> {
     })
 }
 
-/// Returns the path of the file, if the text names one.
+/// Returns the path of the file, if the text specifies one.
 fn path_in(text: &str) -> Option<&str> {
     let is_path = text.contains('/') || text.ends_with(".toml");
     let path = text.strip_prefix("file:").or(is_path.then_some(text));
     path.filter(|path| !path.is_empty())
 }
 
-/// Writes the form that `from_str` reads.
+/// Writes the form that `from_str` parses.
 impl fmt::Display for TopologySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

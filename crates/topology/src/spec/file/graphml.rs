@@ -1,11 +1,11 @@
 //! Networks described in GraphML, as in the Internet Topology Zoo.
 //!
-//! Each node is a switch with one host at port 1, and each edge a link:
+//! Each node is a switch with one host at port 1, and each edge is a link:
 //!
 //! | in the file | in the network |
 //! | --- | --- |
 //! | nodes, in their order | the switches with datapath ids 1, 2, …, and the hosts `h1`, `h2`, … |
-//! | a node's data `label` | the switch's name, with `-` in place of what names cannot contain; of two equal ones, the second gets its number. Without a label it is `s` and the number |
+//! | a node's data `label` | the switch's name, with `-` instead of characters that names cannot contain; the second of two equal names gets its number. Without a label, it is `s` and the number |
 //! | an edge's data `LinkSpeedRaw` | the link's bandwidth, in bits per second |
 //! | several edges between two nodes | as many links; in a directed graph, an edge back belongs to an edge forth |
 //!
@@ -22,7 +22,7 @@ use roxmltree::{Document, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use urtica_wire::{DatapathId, PortNo};
 
-/// Returns `true` if a file's text is XML, and no TOML.
+/// Returns `true` if a file's text is XML rather than TOML.
 pub(super) fn is_xml(text: &str) -> bool {
     text.trim_start_matches('\u{feff}')
         .trim_start()
@@ -42,10 +42,10 @@ pub(super) fn plan(text: &str) -> Checked<Plan> {
     })
 }
 
-/// The maximum depth of elements: the XML library recurses.
+/// The maximum depth of elements, since the XML library recurses.
 const MAX_DEPTH: usize = 32;
 
-/// Refuses elements that are nested deeper than GraphML is.
+/// Refuses elements that are nested deeper than in GraphML.
 fn check_depth(text: &str) -> Checked<()> {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(start) = text[at..].find('<').map(|found| at + found) {
@@ -90,7 +90,7 @@ fn end_of_tag(tag: &str) -> usize {
     tag.len()
 }
 
-/// The error of the XML library, whose position is a line and a column.
+/// Converts an error of the XML library, whose position consists of a line and a column.
 fn malformed(text: &str, error: &roxmltree::Error) -> Wrong {
     let place = error.pos();
     let lines = text.split_inclusive('\n').map(str::len);
@@ -100,7 +100,7 @@ fn malformed(text: &str, error: &roxmltree::Error) -> Wrong {
         .map(|(at, _)| at)
         .nth(place.col.saturating_sub(1) as usize);
     let at = column.map_or(text.len(), |column| before + column);
-    // The library's sentence ends with the position.
+    // The library's message ends with the position.
     let message = error.to_string();
     let message = message
         .rsplit_once(" at ")
@@ -111,16 +111,16 @@ fn malformed(text: &str, error: &roxmltree::Error) -> Wrong {
     )
 }
 
-/// A graph, and what was read of it.
+/// A graph, and the parts of it that have been read.
 struct Reader<'a, 'input> {
     graph: Node<'a, 'input>,
-    /// The keys of the data that are read.
+    /// The keys of the data to read.
     label: Option<&'a str>,
     speed: Option<&'a str>,
-    /// The switches' indices by the nodes' ids.
+    /// The indices of switches, by the nodes' ids.
     switches: BTreeMap<&'a str, usize>,
     names: BTreeSet<String>,
-    /// The number of used ports of each switch.
+    /// The number of ports in use at each switch.
     ports: Vec<u32>,
 }
 
@@ -218,7 +218,7 @@ impl<'a, 'input> Reader<'a, 'input> {
 
     fn links(&mut self) -> Checked<Vec<LinkPlan>> {
         let is_directed = self.graph.attribute("edgedefault") == Some("directed");
-        // Edges forth, of which no edge back was seen.
+        // Edges for which no edge back was found yet.
         let mut unpaired: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let mut links = Vec::new();
         for edge in children(self.graph, "edge") {
@@ -263,7 +263,7 @@ impl<'a, 'input> Reader<'a, 'input> {
             return Ok(None);
         };
         let text = text.trim();
-        // Whole numbers in the notation of floating-point numbers, such as 1e9.
+        // Whole numbers may be in the notation of floating-point numbers, such as 1e9.
         let speed = text.parse::<f64>().ok();
         let speed = speed.filter(|speed| (1.0..=MAX_BANDWIDTH_BPS as f64).contains(speed));
         let speed = speed.ok_or_else(|| {
@@ -365,7 +365,7 @@ mod tests {
             (port(3, 2), port(4, 2), None),
         ];
         assert!(links.eq(expected));
-        // A plan that was read can be written, and is valid.
+        // A plan that was read is valid, and can be written.
         assert_eq!(Plan::from_toml(&plan.to_toml()), Ok(plan));
     }
 

@@ -23,7 +23,7 @@
 //! bandwidth = "10Mbit" # bit, kbit, Mbit or Gbit a second
 //! ```
 //!
-//! The four properties of a link may be left out: then it is ideal. A file is checked completely, and errors give the
+//! The four properties of a link may be omitted; then it is ideal. A file is checked completely, and errors contain the
 //! position.
 
 mod graphml;
@@ -59,7 +59,7 @@ pub struct PlanError {
     pub problem: String,
 }
 
-/// An error at a range of bytes of a text.
+/// An error at a range of bytes in a text.
 struct Wrong {
     place: Range<usize>,
     problem: String,
@@ -69,9 +69,9 @@ type Checked<T> = Result<T, Wrong>;
 
 /// The reason why a file is refused.
 pub(super) enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Read(io::Error),
-    /// It does not describe a network.
+    /// The file does not describe a network.
     Content(PlanError),
 }
 
@@ -99,7 +99,7 @@ impl Plan {
     /// Reads a plan from TOML, in the form shown in the module's documentation.
     ///
     /// # Errors
-    /// [`PlanError`]: the first error, its position, and the expected input.
+    /// [`PlanError`]: the first error, with its position and the expected input.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let sections = toml::from_str(text).map_err(|error: toml::de::Error| Wrong {
             place: error.span().unwrap_or_default(),
@@ -113,14 +113,14 @@ impl Plan {
     /// Reads a plan from GraphML: nodes are switches with a host each, and edges are links.
     ///
     /// # Errors
-    /// [`PlanError`]: the first error, its position, and the expected input.
+    /// [`PlanError`]: the first error, with its position and the expected input.
     pub fn from_graphml(text: &str) -> Result<Self, PlanError> {
         graphml::plan(text).map_err(|wrong| wrong.within(text))
     }
 
-    /// Writes the plan in TOML, so that [`Self::from_toml`] reads the same plan.
+    /// Writes the plan in TOML, from which [`Self::from_toml`] reads the same plan.
     ///
-    /// The plan must be valid: names, numbers and properties are written without checks, and a port of an unknown switch
+    /// The plan must be valid: names, numbers and properties are written without checks. A port of an unknown switch is written
     /// with that switch's datapath id.
     pub fn to_toml(&self) -> String {
         toml::to_string(&Writer::new(self).sections()).expect("strings and numbers can be written")
@@ -148,7 +148,7 @@ impl Wrong {
     }
 }
 
-/// Returns the line, from 1, of a byte of a text.
+/// Returns the number of the line that contains a byte of a text, from 1.
 fn line_at(text: &str, place: usize) -> usize {
     text.as_bytes()[..place]
         .iter()

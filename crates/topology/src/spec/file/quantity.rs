@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A unit's name, and its size in smallest units.
+/// The name of a unit, and its size in the smallest unit.
 type Unit = (&'static str, u128);
 
 const DURATIONS: [Unit; 4] = [
@@ -38,7 +38,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, ParseQuantityError> {
         })
 }
 
-/// Writes a duration as [`duration`] reads it.
+/// Writes a duration in the form that [`duration`] reads.
 pub(super) fn duration_text(duration: Duration) -> String {
     amount_text(duration.as_nanos(), &DURATIONS)
 }
@@ -55,12 +55,12 @@ pub fn bandwidth_bps(text: &str) -> Result<u64, ParseQuantityError> {
     })
 }
 
-/// Writes a bandwidth as [`bandwidth_bps`] reads it.
+/// Writes a bandwidth in the form that [`bandwidth_bps`] reads.
 pub fn bandwidth_text(bits: u64) -> String {
     amount_text(bits.into(), &BANDWIDTHS)
 }
 
-/// Returns a text's value in smallest units; `None` if it has another form, or is no whole number of them.
+/// Returns a text's value in the smallest unit; `None` if it has another form, or is not a whole number.
 fn amount(text: &str, units: &[Unit]) -> Option<u128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, name) = text.split_at(end);

@@ -1,4 +1,4 @@
-//! From a file's contents to a plan, with all checks.
+//! Conversion of a file's contents to a plan, with all checks.
 
 use super::sections::{DirectedLink, Host, Loss, Sections, Switch};
 use super::{Checked, Wrong, line_at, quantity};
@@ -16,16 +16,16 @@ use std::time::Duration;
 use toml::Spanned;
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// The longest name of a switch or host.
+/// The maximum length of a switch's or host's name, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 64;
 
-/// The longest delay.
+/// The maximum delay.
 const MAX_DELAY: Duration = Duration::from_secs(3600);
 
-/// The largest bandwidth: 10 Tbit/s.
+/// The maximum bandwidth: 10 Tbit/s.
 pub(super) const MAX_BANDWIDTH_BPS: u64 = 10_000_000_000_000;
 
-/// The parts of a file read so far.
+/// The parts of a file that have been read.
 pub(super) struct Reader<'a> {
     switches: BTreeMap<String, DatapathId>,
     names: Unique<'a, String>,
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Values of a kind that must be unique, and their positions in the text.
+/// Values that must be unique, with their positions in the text.
 struct Unique<'a, T> {
     text: &'a str,
     kind: &'static str,
@@ -218,7 +218,7 @@ fn ipv4(field: &Option<Spanned<String>>) -> Checked<Option<Ipv4Addr>> {
     address.map(Some)
 }
 
-/// The datapath id of a switch without one: the first number in its name, as with Mininet.
+/// Returns the datapath id of a switch without one: the first number in its name, as in Mininet.
 fn number_in(name: &Spanned<String>) -> Checked<DatapathId> {
     let mut digits = name.get_ref().split(|c: char| !c.is_ascii_digit());
     let first = digits.find(|digits| !digits.is_empty());

@@ -1,4 +1,4 @@
-//! A file's contents as serde reads and writes them.
+//! The contents of a file, in the form that serde reads and writes.
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -51,7 +51,7 @@ pub(super) struct DirectedLink {
     pub bandwidth: Option<Spanned<String>>,
 }
 
-/// A datapath id, which may also be written as a plain number.
+/// A datapath id, which may also be a plain number.
 pub(super) struct Number(pub String);
 
 impl Serialize for Number {
@@ -84,7 +84,7 @@ impl Visitor<'_> for NumberVisitor {
     }
 }
 
-/// A probability: any number, also a whole one.
+/// A probability, which may also be a whole number.
 pub(super) struct Loss(pub f64);
 
 impl Serialize for Loss {

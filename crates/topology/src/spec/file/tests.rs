@@ -392,7 +392,7 @@ proptest! {
         let _ = Plan::from_toml(&text);
     }
 
-    /// The example with a character left out, doubled or exchanged is read or refused, and a plan that was read can be
+    /// The example with a character removed, doubled or replaced is either read or refused, and a plan that was read can be
     /// written.
     #[test]
     fn damaged_files_never_panic(place: prop::sample::Index, by in "\\PC{0,2}") {

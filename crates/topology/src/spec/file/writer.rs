@@ -1,4 +1,4 @@
-//! From a plan to a file's contents.
+//! Conversion of a plan to a file's contents.
 
 use super::quantity;
 use super::sections::{DirectedLink, Host, Loss, Number, Sections, Switch};
