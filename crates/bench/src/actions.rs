@@ -1,4 +1,4 @@
-//! The effect of a reply's actions and instructions on a packet: its output, and whether it is modified.
+//! The effect of a reply's actions and instructions on a packet: its output, and whether the packet is modified.
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
@@ -7,14 +7,14 @@ use crate::config::Version;
 use crate::emulated_switch::PORTS;
 use crate::identity::{IN_PORT, OUT_PORT};
 
-/// The output of a packet by a reply.
+/// The output of a packet, determined by a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// The port on which the destination was announced.
     Right,
     /// All ports except the ingress port.
     Flood,
-    /// Any other port, several ports or duplicates, or none.
+    /// Any other port, several ports, duplicates, or no port.
     Wrong,
 }
 
@@ -31,20 +31,20 @@ pub struct Effect {
     astray: bool,
     /// Whether a field has been changed so far.
     changed: bool,
-    /// Whether it was output after a field was changed.
+    /// Whether it was output after a field had been changed.
     rewritten: bool,
 }
 
 impl Effect {
-    /// Computes the effect of an action list; `None` if a length is invalid.
+    /// Determines the effect of an action list; `None` if a length is invalid.
     pub fn of_actions(version: Version, actions: &[u8]) -> Option<Self> {
         let mut effect = Self::default();
         effect.add_actions(version, actions)?;
         Some(effect)
     }
 
-    /// Computes the effect of a flow mod's instructions (1.3: 7.2.4), in the order in which a switch executes them; `None`
-    /// if a length is invalid.
+    /// Determines the effect of a flow mod's instructions (1.3: 7.2.4), in the order in which a switch executes them; `None` if
+    /// a length is invalid.
     pub fn of_instructions(instructions: &[u8]) -> Option<Self> {
         const WRITE_METADATA: u16 = 2;
         const WRITE_ACTIONS: u16 = 3;
@@ -60,7 +60,7 @@ impl Effect {
                 APPLY_ACTIONS => effect.add_actions(Version::V13, &instruction[8..])?,
                 WRITE_ACTIONS => written = &instruction[8..],
                 WRITE_METADATA | CLEAR_ACTIONS => {}
-                // Another table, a meter, an experimenter's instruction: the switch has none of them.
+                // Another table, a meter, or an experimenter's instruction: the switch has none of these.
                 _ => effect.astray = true,
             }
             rest = &rest[len..];
@@ -69,7 +69,7 @@ impl Effect {
         Some(effect)
     }
 
-    /// Adds an action set, which is executed after all else, its output last.
+    /// Adds an action set, which is executed after everything else, with its output last.
     fn add_action_set(&mut self, written: &[u8]) -> Option<()> {
         let set = Self::of_actions(Version::V13, written)?;
         let is_output = set.floods + set.ports.iter().sum::<u32>() > 0;
@@ -144,8 +144,8 @@ impl Effect {
         self.rewritten
     }
 
-    /// Returns the packet's output. Outputs to all ports one by one count as a flood, too; an output to the ingress port has
-    /// no effect.
+    /// Returns the packet's output. Outputs to all ports one by one also count as a flood. An output to the ingress port has no
+    /// effect.
     pub fn output(&self) -> Output {
         let counts = (1..=PORTS).zip(self.ports);
         let mut others = counts.filter(|&(port, _)| port != IN_PORT);

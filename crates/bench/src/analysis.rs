@@ -1,17 +1,17 @@
-//! Figures computed from raw counts: spread, fairness, Little's law, and the bottleneck.
+//! Figures that are computed from raw counts: spread, fairness, Little's law, and the bottleneck.
 
 use serde::Serialize;
 
 use crate::random::Random;
 
-/// Spread of a series of measurements.
+/// The spread of a series of measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// The middle value; the mean of two if their number is even.
+    /// The median; the mean of the two middle values if their number is even.
     pub median: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
     /// The arithmetic mean.
     pub mean: f64,
@@ -44,7 +44,7 @@ impl Spread {
     }
 }
 
-/// A comparison of two sides measured in pairs: the median of the pairs' ratios, and its confidence interval of 95 %.
+/// A comparison of two sides that were measured in pairs: the median of the pairs' ratios, and its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// The median.
@@ -56,9 +56,9 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Computes the ratio of the first of each pair to the second. Pairs with a zero were not measured; `None` if no other
-    /// is left. The interval is computed by bootstrap: from many samples, as large as the list of ratios and drawn from it
-    /// with repetition.
+    /// Computes the ratio of the first of each pair to the second. Pairs with a zero were not measured; returns `None` if no
+    /// others are left. The interval is computed by bootstrap, from many samples as large as the list of ratios, which are drawn
+    /// from it with replacement.
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         const DRAWS: usize = 2000;
         let measured = pairs
@@ -85,7 +85,7 @@ impl Ratio {
     }
 }
 
-/// Computes Jain's fairness index: 1 if all values are equal, 1/n if one has everything; 1 for no values or all zero.
+/// Computes Jain's fairness index: 1 if all values are equal, 1/n if one value has everything; 1 for no values or all zero.
 pub fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
@@ -97,16 +97,16 @@ pub fn jain(values: &[f64]) -> f64 {
 }
 
 /// Little's law, applied to the benchmark's own figures: the mean number outstanding, counted continuously, must be the rate
-/// times the mean latency, measured individually.
+/// times the mean latency, which is measured individually.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Little {
     /// The mean number of packet-ins outstanding.
     pub outstanding: f64,
-    /// Packet-ins answered per second, times their mean latency.
+    /// The number of packet-ins answered per second, times their mean latency.
     pub rate_times_latency: f64,
     /// The second divided by the first; near 1 if the figures are consistent.
     pub ratio: f64,
-    /// Whether latencies were short enough, relative to the time measured, for the law to apply.
+    /// Whether latencies were short enough, relative to the measured time, for the law to apply.
     pub steady: bool,
 }
 
@@ -128,7 +128,7 @@ impl Little {
         }
     }
 
-    /// Returns `true` if the two agree within a tenth.
+    /// Returns `true` if both sides agree within a tenth.
     pub fn holds(&self) -> bool {
         (self.ratio - 1.0).abs() <= 0.1
     }
@@ -139,19 +139,19 @@ impl Little {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Bottleneck {
-    /// A load thread was busy all the time: the controller could do more.
+    /// The load generator: one of its threads was busy all the time, and the controller could do more.
     Load,
-    /// The controller's busiest thread was busy all the time.
+    /// The controller: its busiest thread was busy all the time.
     Controller,
     /// Both were busy all the time.
     Both,
     /// Neither: the time was spent on packets and wake-ups in transit.
     Latency,
-    /// The schedule required no more.
+    /// The schedule, which required no more.
     Schedule,
-    /// The load was not busy, and the controller's process is unknown.
+    /// Not the load generator, which was not busy; the controller's process is unknown.
     NotLoad,
-    /// No packet-in was answered, so that there is no rate.
+    /// Unknown, since no packet-in was answered and there is no rate.
     NoAnswers,
 }
 
@@ -161,25 +161,25 @@ const BUSY: f64 = 0.9;
 /// The share of time waiting for a core from which the figures depend on the machine's other load.
 const DISTURBED: f64 = 0.1;
 
-/// A thread's use of its time, as shares.
+/// How a thread used its time, as shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Busy {
-    /// Running.
+    /// The share in which it ran.
     pub ran: f64,
-    /// Waiting for a core that another thread used.
+    /// The share in which it waited for a core that another thread used.
     pub waited: f64,
 }
 
 impl Busy {
-    /// Returns the share of the time in which it had work to do.
+    /// Returns the share in which it had work to do.
     pub fn total(self) -> f64 {
         self.ran + self.waited
     }
 }
 
 impl Bottleneck {
-    /// Determines the bottleneck from the busiest load thread, the controller if known, and whether a fixed rate was
-    /// requested and kept.
+    /// Determines the bottleneck from the busiest load thread, the controller if known, and whether a fixed rate was requested
+    /// and achieved.
     pub fn find(load: Busy, controller: Option<Busy>, kept_schedule: bool) -> Self {
         let is_busy = |busy: Busy| busy.total() >= BUSY;
         match (is_busy(load), controller.map(is_busy)) {
@@ -192,7 +192,7 @@ impl Bottleneck {
         }
     }
 
-    /// Formats the verdict, with the figures that it is based on.
+    /// Formats the verdict, with the figures on which it is based.
     pub fn sentence(self, load: Busy, controller: Option<Busy>) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let known = controller.map_or("unknown".to_owned(), |busy| percent(busy.total()));

@@ -1,8 +1,8 @@
 //! Matches replies to their packet-ins, and checks them.
 //!
-//! A packet-in is *answered* by the reply that releases its buffer: a flow mod or packet-out with its buffer id, a
-//! packet-out that carries its frame, or a flow mod without a buffer id but with the packet-in's xid. Some controllers send
-//! two kinds of message for one packet-in; they count as one answer.
+//! A packet-in is *answered* by the reply that releases its buffer: a flow mod or packet-out with its buffer id, a packet-out
+//! that contains its frame, or a flow mod without a buffer id but with the packet-in's xid. Some controllers send both kinds
+//! of message for a packet-in, which count as one answer.
 //!
 //! Most replies are alike and in order, and are matched by [`crate::template`]; all others are checked here, one by one.
 
@@ -21,7 +21,7 @@ use crate::packet_in::{Cursor, NO_BUFFER};
 use crate::reply::{Faults, Kind, Reply};
 use crate::template::{Check, Template};
 
-/// Counts of the replies to the packet-ins.
+/// Counts of replies to packet-ins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Packet-ins that were answered.
@@ -30,17 +30,17 @@ pub struct Tally {
     pub flow_mods: u64,
     /// Packet-outs received, for any purpose.
     pub packet_outs: u64,
-    /// Flow mods and packet-outs without a buffer id that answer no packet-in: entries installed in addition.
+    /// Flow mods and packet-outs without a buffer id that answer no packet-in, such as additional entries.
     pub unbuffered: u64,
     /// Replies that flood a packet although its destination had been announced.
     pub flooded: u64,
-    /// Replies that send the packet to a wrong port, to several, or nowhere.
+    /// Replies that send the packet to a wrong port, to several ports, or to none.
     pub wrong_port: u64,
-    /// Flow mods whose match does not match the packet-in's packet, or would be refused.
+    /// Flow mods whose match does not match the packet-in's packet, or that a switch would refuse.
     pub wrong_match: u64,
     /// Flow mods whose match also matches packets to other destinations.
     pub broad_match: u64,
-    /// Flow mods that add no entry, but delete some, or are for a missing table.
+    /// Flow mods that add no entry, but delete entries, or are for a missing table.
     pub wrong_command: u64,
     /// Replies that modify the packet before they output it.
     pub rewritten: u64,
@@ -48,7 +48,7 @@ pub struct Tally {
     pub wrong_frame: u64,
     /// Replies with a buffer id that no packet-in had.
     pub unknown_buffer: u64,
-    /// Further replies to answered packet-ins.
+    /// Further replies to packet-ins that had been answered.
     pub duplicates: u64,
     /// Replies received before the reply to an earlier packet-in of the same switch.
     pub out_of_order: u64,
@@ -66,7 +66,7 @@ impl Tally {
         self.flow_mods + self.packet_outs
     }
 
-    /// Counts the faults of one reply.
+    /// Counts the faults of a reply.
     pub fn note(&mut self, faults: Faults) {
         self.wrong_port += u64::from(faults.port);
         self.wrong_match += u64::from(faults.matching);
@@ -76,7 +76,7 @@ impl Tally {
         self.wrong_frame += u64::from(faults.frame);
     }
 
-    /// Returns the number of faulty replies, among those checked, and of lost packet-ins.
+    /// Returns the number of faulty replies, among those checked, plus that of lost packet-ins.
     pub fn faults(&self) -> u64 {
         self.wrong_port
             + self.wrong_match
@@ -119,13 +119,13 @@ impl AddAssign for Tally {
 pub struct Rules {
     /// The version of all messages.
     pub version: Version,
-    /// Whether to check more than the buffer id.
+    /// Whether to check more than buffer ids.
     pub verify: bool,
     /// The expected replies.
     pub expect: Expect,
-    /// Whether the destination was announced, so that floods are counted.
+    /// Whether destinations were announced, so that floods are counted.
     pub announced: bool,
-    /// The kinds of frame, which are sent cyclically.
+    /// The kinds of frame, which are sent in rotation.
     pub frames: Arc<[FrameKind]>,
     /// The length of each frame in bytes.
     pub frame_len: usize,
@@ -138,16 +138,16 @@ impl Rules {
         Packet::new(kind, identity, cursor.source)
     }
 
-    /// Returns `true` if replies must do more than name a packet-in.
+    /// Returns `true` if replies must do more than identify a packet-in.
     pub fn look_inside(&self) -> bool {
         self.verify && self.expect == Expect::Learning
     }
 }
 
-/// The form of current replies.
+/// The form of the controller's current replies.
 struct Learned {
     kind: Kind,
-    /// Whether each of them counts as flooded.
+    /// Whether each such reply counts as flooded.
     floods: bool,
     template: Template,
 }
@@ -156,9 +156,9 @@ struct Learned {
 pub struct Checker {
     rules: Rules,
     identity: Identity,
-    /// One for each of the kinds of frame.
+    /// The learned form for each kind of frame.
     learned: Box<[Option<Learned>]>,
-    /// Packet-ins answered by a flow mod without buffer id, for which a packet-out with the buffer id may follow.
+    /// The number of packet-ins answered by a flow mod without buffer id, for which a packet-out with the buffer id may follow.
     awaiting_packet_out: u64,
 }
 
@@ -173,8 +173,8 @@ impl Checker {
         }
     }
 
-    /// Consumes the replies at the front of `bytes` that match the template; bytes from `end` on are slack. Returns the
-    /// number of bytes consumed, and calls `record(latency_ns, how_many)`.
+    /// Consumes the replies at the front of `bytes` that match the template. Bytes from `end` on are slack. Returns the number of
+    /// bytes consumed, and calls `record(latency_ns, how_many)`.
     #[inline]
     pub fn take_run(
         &mut self,
@@ -187,7 +187,7 @@ impl Checker {
     ) -> usize {
         let (mut record, mut taken) = (record, 0);
         loop {
-            // With several kinds of frame, no two consecutive replies are alike.
+            // With several kinds of frame, consecutive replies differ.
             let most = if self.learned.len() == 1 { u64::MAX } else { 1 };
             let (rest, left) = (&bytes[taken..], end - taken);
             match self.take_alike(rest, left, most, outstanding, now_ns, tally, &mut record) {
@@ -302,7 +302,7 @@ impl Checker {
         }
         match reply.kind {
             Kind::PacketOut => self.place_of_frame(reply, outstanding),
-            // A controller's own xids may equal ours, so the match must match the packet as well.
+            // A controller may number its messages with the same xids, so the match must match the packet as well.
             Kind::FlowMod => match outstanding.find_xid(reply.xid) {
                 Place::Waiting(cursor)
                     if reply.matching.eth_src_at().is_some()
@@ -331,7 +331,7 @@ impl Checker {
         }
     }
 
-    /// Returns `true` if the reply to this packet is right, as far as the rules check it; counts its faults.
+    /// Returns `true` if the reply to this packet is correct, as far as the rules require a check, and counts its faults.
     fn is_right(&self, reply: &Reply<'_>, packet: &Packet, tally: &mut Tally) -> bool {
         if !self.rules.look_inside() {
             return true;
@@ -343,8 +343,8 @@ impl Checker {
         faults.is_empty()
     }
 
-    /// Checks a flow mod that releases no buffer, and so answers no packet-in, but is about packets of this load: it names
-    /// their destination. The source that it names determines the packet-in that it was meant for.
+    /// Checks a flow mod that releases no buffer, and therefore answers no packet-in, but is about packets of this load, since
+    /// its match contains their destination. The source in the match determines the packet-in for which it was meant.
     fn check_unbuffered(&self, reply: &Reply<'_>, outstanding: &Outstanding, tally: &mut Tally) {
         let is_ours = reply.matching.eth_dst() == Some(self.identity.destination());
         if !is_ours || reply.kind != Kind::FlowMod || !self.rules.look_inside() {
@@ -354,7 +354,7 @@ impl Checker {
         let named = reply.matching.eth_src();
         let is_host = |mac: &[u8; 6]| self.identity.number_of(*mac).is_some();
         packet.eth_src = named.filter(is_host).unwrap_or(packet.eth_src);
-        // Of several kinds of frame, use the one that it fits.
+        // Of several kinds of frame, the one that it matches is used.
         let kinds = self
             .rules
             .frames
@@ -407,7 +407,7 @@ mod tests {
         outstanding
     }
 
-    /// Checks `bytes` as a load thread does: runs as long as they last, then one message by the full check.
+    /// Checks `bytes` like a load thread: runs as long as possible, then one message with the full check.
     fn check(checker: &mut Checker, outstanding: &mut Outstanding, bytes: &[u8]) -> (Tally, u64) {
         let (mut tally, mut recorded, end) = (Tally::default(), 0, bytes.len());
         let bytes = [bytes, &[0xa5; SLACK]].concat();
@@ -487,7 +487,7 @@ mod tests {
         let mut bytes: Vec<u8> = (0..10)
             .flat_map(|seq| answer(Version::V10, identity, seq, 2))
             .collect();
-        // The low byte of the output port of the sixth.
+        // The low byte of the output port in the sixth reply.
         bytes[5 * 80 + 77] = 9;
         for (verify, wrong_port) in [(true, 1), (false, 0)] {
             let (tally, _) = check(
@@ -505,7 +505,7 @@ mod tests {
         let mut flow_mod = answer(Version::V10, identity, 0, 2);
         flow_mod[64..68].fill(0xff);
         let bytes = [flow_mod.clone(), packet_out(Version::V10, at(0), 2)].concat();
-        // With the packet-in's xid the flow mod answers; with another one only the packet-out does.
+        // A flow mod with the packet-in's xid answers it; with another xid, only the packet-out does.
         let (tally, recorded) = check(
             &mut Checker::new(rules(Version::V10, true), identity),
             &mut sent(2),
@@ -565,7 +565,7 @@ mod tests {
         }
     }
 
-    /// What may be done to the stream of answers.
+    /// A modification of the stream of answers.
     #[derive(Clone, Debug)]
     enum Mishap {
         Swap(usize),
@@ -613,7 +613,7 @@ mod tests {
             let version = if v13 { Version::V13 } else { Version::V10 };
             let identity = Identity::new(300);
             let mut messages: Vec<_> = (0..answered).map(|seq| answer(version, identity, seq, 2)).collect();
-            // Without verifying, the fast path does not look into replies, so a broken one is not noticed.
+            // Without verification, the fast path does not inspect replies, so a malformed one is not noticed.
             let mishaps = mishaps.iter().filter(|mishap| verify || !matches!(mishap, Mishap::Flip(..)));
             mishaps.for_each(|mishap| apply(version, &mut messages, mishap));
             let bytes = messages.concat();

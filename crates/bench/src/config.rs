@@ -7,45 +7,45 @@ use urtica_socket::{Address, NoTlsConfig, Tls};
 use crate::Error;
 use crate::frame::FrameKind;
 
-/// The maximum number of emulated switches: their MAC spaces are 16 bits apart.
+/// The maximum number of emulated switches, whose MAC spaces are 16 bits apart.
 pub const MAX_SWITCHES: u32 = 65_536;
 
-/// The maximum number of source MACs per switch: the values that a source address can have in addition to the switch's own
-/// number, below its destination address.
+/// The maximum number of source MACs per switch: the number of values that a source address can have below its destination
+/// address, in addition to the switch's own number.
 pub const MAX_MACS: u32 = 1 << 29;
 
-/// The maximum number of packet-ins that a switch has outstanding, in any mode. Buffer ids repeat after 100,000, and a reply
-/// must identify its request.
+/// The maximum number of packet-ins that a switch may have outstanding, in any mode. Buffer ids repeat after 100,000, and a
+/// reply must identify its request.
 pub const MAX_OUTSTANDING: u32 = 65_536;
 
-/// The maximum number of kinds of frame; one that is given twice is sent twice as often.
+/// The maximum number of kinds of frame. A kind that is given twice is sent twice as often.
 pub const MAX_FRAMES: usize = 16;
 
-/// The smallest frame: the headers and Ethernet's minimum without its checksum.
+/// The minimum length of a frame: the headers, and Ethernet's minimum without its checksum.
 pub const MIN_FRAME_LEN: usize = 60;
 
-/// The largest frame: a jumbo frame.
+/// The maximum length of a frame: a jumbo frame.
 pub const MAX_FRAME_LEN: usize = 9_000;
 
-/// The times at which the emulated switches send packet-ins.
+/// When the emulated switches send packet-ins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mode {
     /// One packet-in outstanding per switch: cbench's latency mode.
     PingPong,
-    /// As many as the socket accepts, up to [`Mode::max_outstanding`] per switch: cbench's throughput mode.
+    /// As many outstanding as the socket accepts, up to [`Mode::max_outstanding`] per switch: cbench's throughput mode.
     MaxRate,
     /// At most this many outstanding per switch.
     Window(u32),
-    /// This many packet-ins per second from each switch, whether or not they are answered. Latency is counted from the time
-    /// at which a packet-in was due, so a stalling controller cannot hide it (no coordinated omission).
+    /// This many packet-ins per second from each switch, whether or not they are answered. Latency starts when a packet-in was
+    /// due, so that a stalling controller cannot hide it (no coordinated omission).
     Rate(f64),
 }
 
 impl Mode {
-    /// Returns the maximum number of packet-ins outstanding per switch if `switches` of them share the machine: without a
-    /// window, all switches together are limited to one or two million, a power of two for each. With a thousand switches,
-    /// four million exhausted the kernel's socket memory, and the run then did not measure the controller.
+    /// Returns the maximum number of packet-ins outstanding per switch, for `switches` switches that share the machine. Without
+    /// a window, all switches together are limited to one or two million, a power of two for each. With a thousand switches, four
+    /// million exhausted the kernel's socket memory, and the run then did not measure the controller.
     pub fn max_outstanding(self, switches: u32) -> u32 {
         let shared = ((1 << 20) / switches.max(1)).next_power_of_two();
         match self {
@@ -88,11 +88,11 @@ impl Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Addresses {
-    /// Consecutive addresses, and all hosts of a switch send round-robin, like in cbench.
+    /// Consecutive addresses; the hosts of a switch send round-robin, as in cbench.
     InTurn,
-    /// Pseudo-random addresses, and each packet-in is from a host drawn uniformly.
+    /// Pseudo-random addresses; the sender of each packet-in is drawn uniformly.
     Random,
-    /// Pseudo-random addresses, and hosts are drawn by Zipf's law: the second sends half as much as the first.
+    /// Pseudo-random addresses; senders are drawn by Zipf's law: the second host sends half as much as the first.
     Zipf,
 }
 
@@ -107,13 +107,13 @@ impl Addresses {
     }
 }
 
-/// The replies that `verify` accepts.
+/// The replies that verification accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Expect {
-    /// The replies of a learning switch: a match that fits the packet, and an output to its destination's port.
+    /// The replies of a learning switch: a match on the packet, and an output to its destination's port.
     Learning,
-    /// Any flow mod or packet-out that names the packet-in's buffer, as the null responder sends it.
+    /// Any flow mod or packet-out with the packet-in's buffer id, as the null responder sends it.
     Any,
 }
 
@@ -126,48 +126,48 @@ pub struct LoadConfig {
     pub tls: Option<Tls>,
     /// The number of switches to emulate.
     pub switches: u32,
-    /// The times at which they send.
+    /// When they send packet-ins.
     pub mode: Mode,
-    /// The maximum number of packet-ins outstanding over all switches, in addition to the limit of each; they are served
+    /// The maximum number of packet-ins outstanding over all switches, in addition to the limit of each. The switches share it
     /// round-robin.
     pub most_outstanding: Option<u32>,
     /// Their OpenFlow version.
     pub version: Version,
-    /// Distinct source MACs per switch. More of them make the workload more write-heavy.
+    /// The number of distinct source MACs per switch. More of them make the workload more write-heavy.
     pub macs: u32,
     /// The kinds of addresses, and the order in which hosts send.
     pub addresses: Addresses,
-    /// The kinds of frame in the packet-ins, which are sent cyclically.
+    /// The kinds of frame in the packet-ins, which are sent in rotation.
     pub frames: Vec<FrameKind>,
-    /// The number of tests, warm-up and cool-down included.
+    /// The number of tests, including warm-up and cool-down.
     pub tests: u32,
     /// The duration of each test.
     pub test_length: Duration,
-    /// Tests to disregard at the start.
+    /// The number of tests to disregard at the start.
     pub warmup: u32,
-    /// Tests to disregard at the end.
+    /// The number of tests to disregard at the end.
     pub cooldown: u32,
     /// Whether each switch announces the destination by a gratuitous ARP before the tests.
     pub learn_dst_macs: bool,
     /// The wait between the last features-reply and the first packet-in.
     pub delay: Duration,
-    /// The wait after each group of connections.
+    /// The number of connections in such a group.
     pub connect_delay: Duration,
     /// The size of those groups.
     pub connect_group_size: u32,
     /// The datapath id of the first switch.
     pub dpid_offset: u64,
-    /// Threads that share the switches.
+    /// The number of threads that share the switches.
     pub threads: usize,
-    /// Whether every reply is checked against its request, or all are only counted.
+    /// Whether every reply is checked against its request; otherwise replies are only counted.
     pub verify: bool,
     /// The replies that pass the check.
     pub expect: Expect,
-    /// The cores to pin the threads to, round-robin; empty does not pin them.
+    /// The cores to which threads are pinned, round-robin. If this is empty, threads are not pinned.
     pub cores: Vec<usize>,
-    /// Bytes of the frame in each packet-in.
+    /// The length of the frame in each packet-in, in bytes.
     pub frame_len: usize,
-    /// The controller's process, if it is on this machine and cannot be found by its socket.
+    /// The controller's process, if it is on this machine but cannot be found by its socket.
     pub controller_pid: Option<u32>,
 }
 
@@ -207,12 +207,12 @@ impl Default for LoadConfig {
 }
 
 impl LoadConfig {
-    /// Returns the tests that count: all except warm-up and cool-down.
+    /// Returns the tests that count, without warm-up and cool-down.
     pub fn counted_tests(&self) -> std::ops::Range<u32> {
         self.warmup..self.tests - self.cooldown
     }
 
-    /// Rejects settings that contradict each other or cannot be run.
+    /// Refuses settings that contradict each other or cannot be run.
     pub fn validate(&self) -> Result<(), Error> {
         if self.controller.is_passive() {
             return Err(Error::invalid(format!(

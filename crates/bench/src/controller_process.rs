@@ -1,5 +1,5 @@
-//! Resource usage of the controller's process: CPU time, memory, energy. It is read from `/proc` and `/sys`, so for
-//! controllers on this machine only.
+//! The resources used by the controller's process: CPU time, memory, energy. They are read from `/proc` and `/sys`, and so only
+//! available for controllers on this machine.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use crate::analysis::Busy;
 
-/// The time that a thread ran, and the time that it was runnable and waited for a core.
+/// The time that a thread ran, and the time that it was runnable but waited for a core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedTimes {
-    /// Nanoseconds on a core.
+    /// The time on a core, in nanoseconds.
     pub run_ns: u64,
-    /// Nanoseconds waiting for one.
+    /// The time of waiting for a core, in nanoseconds.
     pub wait_ns: u64,
 }
 
@@ -38,7 +38,7 @@ impl SchedTimes {
         })
     }
 
-    /// Returns the times since an earlier reading.
+    /// Returns the difference from an earlier reading.
     pub fn since(self, before: Self) -> Self {
         Self {
             run_ns: self.run_ns.saturating_sub(before.run_ns),
@@ -47,7 +47,7 @@ impl SchedTimes {
     }
 }
 
-/// A process whose resource usage is measured.
+/// A process whose resources are measured.
 #[derive(Clone, Debug)]
 pub struct ControllerProcess {
     pid: u32,
@@ -63,12 +63,12 @@ pub struct Reading {
     user: Duration,
     kernel: Duration,
     rss_bytes: u64,
-    /// Each thread's times, by its id.
+    /// Each thread's times, by thread id.
     threads: Vec<(u32, SchedTimes)>,
     energy_uj: Option<u64>,
 }
 
-/// The resources that the process used between two readings.
+/// The resources that a process used between two readings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Usage {
     /// The process.
@@ -81,25 +81,25 @@ pub struct Usage {
     pub user_s: f64,
     /// CPU time in the kernel.
     pub kernel_s: f64,
-    /// Cores that it kept busy, on average.
+    /// The average number of cores that it used.
     pub cores: f64,
-    /// Cores that it may use.
+    /// The number of cores that it may use.
     pub cores_allowed: usize,
-    /// The share of the time that its busiest thread ran.
+    /// The share of the time in which its busiest thread ran.
     pub busiest_thread: f64,
-    /// The share of the time that this thread waited for a core that another thread used.
+    /// The share of the time in which this thread waited for a core that another thread used.
     pub busiest_thread_waited: f64,
-    /// Threads that used more than a tenth of a core.
+    /// The number of threads that used more than a tenth of a core.
     pub busy_threads: usize,
-    /// Resident memory at the end.
+    /// The resident memory at the end.
     pub rss_bytes: u64,
-    /// Energy of the whole machine's processors, if powercap reports it.
+    /// The energy used by the machine's processors, if powercap reports it.
     pub joules: Option<f64>,
 }
 
 impl Usage {
-    /// Returns its use of time: that of its busiest thread or, if all its threads together are closer to using up the cores
-    /// that it may use, theirs.
+    /// Returns how it used its time: the values of its busiest thread, or those of all threads together if these are closer to
+    /// using up the cores that it may use.
     pub fn busy(&self) -> Busy {
         let busiest = Busy {
             ran: self.busiest_thread,
@@ -118,7 +118,7 @@ impl Usage {
 }
 
 impl ControllerProcess {
-    /// Watches the process with this id; `None` if it does not exist, or `/proc` does not show it.
+    /// Creates a watch of the process with this id; `None` if it does not exist, or `/proc` does not show it.
     pub fn watch(pid: u32) -> Option<Self> {
         let ticks_per_s = rustix::param::clock_ticks_per_second();
         let process = Self {
@@ -130,7 +130,7 @@ impl ControllerProcess {
         Some(process)
     }
 
-    /// Watches the process at the other end of a connected socket, if that is on this machine.
+    /// Creates a watch of the process at the other end of a connected socket, if it is on this machine.
     pub fn at_other_end(socket: impl AsFd) -> Option<Self> {
         let local = SocketAddr::try_from(rustix::net::getsockname(&socket).ok()?);
         let pid = match local {
@@ -150,7 +150,7 @@ impl ControllerProcess {
         Self::watch(pid)
     }
 
-    /// Reads the resources used so far; `None` once the process has ended.
+    /// Reads the resources used so far; `None` if the process has ended.
     pub fn read(&self) -> Option<Reading> {
         let directory = PathBuf::from(format!("/proc/{}", self.pid));
         let (user, kernel) = self.cpu_times(&directory)?;
@@ -171,7 +171,7 @@ impl ControllerProcess {
         })
     }
 
-    /// Returns the resources used between two of its readings.
+    /// Returns the resources used between two readings of this process.
     pub fn usage(&self, before: &Reading, after: &Reading) -> Usage {
         let elapsed_s = (after.at - before.at).as_secs_f64().max(1e-9);
         let user_s = after.user.saturating_sub(before.user).as_secs_f64();
@@ -219,7 +219,7 @@ impl ControllerProcess {
     /// Reads user and kernel time from a `stat` file (`proc_pid_stat(5)`, fields 14 and 15).
     fn cpu_times(&self, directory: &Path) -> Option<(Duration, Duration)> {
         let stat = fs::read_to_string(directory.join("stat")).ok()?;
-        // The name, in parentheses, may contain anything.
+        // The name in parentheses may contain any characters.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
         let mut ticks = || fields.next()?.parse::<u32>().ok();
         Some((self.tick * ticks()?, self.tick * ticks()?))
@@ -242,7 +242,7 @@ impl ControllerProcess {
     }
 }
 
-/// Returns the energy counters of whole processor packages; zones within them (`intel-rapl:0:1`) would count twice.
+/// Returns the energy counters of whole processor packages. Zones within them (`intel-rapl:0:1`) would be counted twice.
 fn energy_files() -> Vec<PathBuf> {
     let Ok(zones) = fs::read_dir("/sys/class/powercap") else {
         return Vec::new();
@@ -266,7 +266,7 @@ fn rss_bytes(directory: &Path) -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// Returns the inode of the TCP socket on this machine whose own end is `local` and whose other end is `peer`
+/// Returns the inode of the TCP socket on this machine with the local address `local` and the peer `peer`
 /// (`proc_pid_net(5)`).
 fn inode_of(local: SocketAddr, peer: SocketAddr) -> Option<u64> {
     // An IPv4 connection to a dual-stack listener is in the IPv6 table.
@@ -293,7 +293,7 @@ fn mapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Formats an address as the kernel prints it: each 32-bit word in the machine's byte order.
+/// Formats an address as the kernel does: each 32-bit word in the machine's byte order.
 fn hexadecimal(address: SocketAddr) -> String {
     let octets = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),

@@ -1,7 +1,7 @@
-//! The emulated switch: it completes the handshake and replies to controllers' requests.
+//! The emulated switch, which completes the handshake and replies to a controller's requests.
 //!
-//! It has no sockets and no clock: messages are arguments, replies are appended to a buffer. The packet-ins of the load
-//! itself, and the flow mods and packet-outs that answer them, use the fast path instead.
+//! It has no sockets and no clock: messages are arguments, and replies are appended to a buffer. The packet-ins of the load,
+//! and the flow mods and packet-outs that answer them, use the fast path instead.
 //!
 //! Message numbers and layouts are those of OpenFlow 1.0.0 section 5 and 1.3.5 section 7.
 
@@ -27,27 +27,27 @@ const SET_CONFIG: u8 = 9;
 const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
 
-/// The meaning of a controller's message for the load.
+/// The result of handling a controller's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing to do.
+    /// Nothing more has to be done.
     Handled,
-    /// The features-reply has been written: packet-ins may follow it.
+    /// The features-reply was written, so packet-ins may follow it.
     Ready,
     /// A flow mod or packet-out, for the checker.
     Reply,
-    /// OFPT_ERROR.
+    /// An OFPT_ERROR.
     Error {
         /// `ofp_error_type`.
         kind: u16,
         /// The code within the type.
         code: u16,
     },
-    /// The controller's hello offers no version that this switch supports; the highest that it offers.
+    /// The controller's hello offers no version that this switch supports, but at most this one.
     WrongVersion(u8),
 }
 
-/// One emulated switch: version, identity, and announcements of its frames' destination.
+/// An emulated switch: its version, its identity, and the announcements of its frames' destination.
 #[derive(Clone, Debug)]
 pub struct EmulatedSwitch {
     version: Version,
@@ -57,8 +57,8 @@ pub struct EmulatedSwitch {
 }
 
 impl EmulatedSwitch {
-    /// Creates a switch of this version and identity, which announces the destination of these kinds of frame after its
-    /// features-reply, and in 1.3 again after its port descriptions; of none, nothing.
+    /// Creates a switch with this version and identity. After its features-reply, and in 1.3 again after its port descriptions,
+    /// it announces the destination of these kinds of frame; without any, it announces nothing.
     pub fn new(version: Version, identity: Identity, announced: &[FrameKind]) -> Self {
         let announcements = if announced.is_empty() {
             Vec::new()
@@ -72,11 +72,11 @@ impl EmulatedSwitch {
         }
     }
 
-    /// Appends the hello that starts the connection.
+    /// Appends the hello, which starts the connection.
     pub fn poll_hello(&self, out: &mut Vec<u8>) {
         match self.version {
             Version::V10 => self.write(out, HELLO, 1, &[]),
-            // A version bitmap (1.3.5: 7.5.1) with 1.3 alone.
+            // A version bitmap (1.3.5: 7.5.1) that only contains 1.3.
             Version::V13 => self.write(out, HELLO, 1, &[0, 1, 0, 8, 0, 0, 0, 1 << 4]),
         }
     }
@@ -116,7 +116,7 @@ impl EmulatedSwitch {
         Event::Handled
     }
 
-    /// Negotiates the version (1.3.5: 6.3.1): the bitmap decides if there is one, else the smaller of the two versions.
+    /// Negotiates the version (1.3.5: 6.3.1): by the bitmap if there is one, otherwise the smaller of the two versions.
     fn handle_hello(&self, version: u8, elements: &[u8]) -> Event {
         let wanted = self.version.wire();
         let bitmap = (be16(elements, 0) == Some(1))
@@ -185,7 +185,7 @@ impl EmulatedSwitch {
                 body.extend([0; 4]);
                 self.write_part(part, &mut body);
                 self.write(out, MULTIPART_REPLY, xid, &body);
-                // Ryu's and os-ken's programs get no packet-ins before it.
+                // The programs of Ryu and os-ken get no packet-ins before this.
                 if part == PORT_DESC {
                     out.extend(&self.announcements);
                 }
@@ -196,7 +196,7 @@ impl EmulatedSwitch {
                 self.write(out, QUEUE_GET_CONFIG_REPLY, xid, &[port, &[0; 4]].concat());
             }
             ROLE_REQUEST => self.write(out, ROLE_REPLY, xid, &message[8..]),
-            // Every packet-in, port-status and flow-removed, as master, equal and slave.
+            // All packet-ins, port-status and flow-removed messages, as master, equal and slave.
             GET_ASYNC_REQUEST => self.write(out, GET_ASYNC_REPLY, xid, &[[0, 0, 0, 7]; 6].concat()),
             GROUP_MOD..=TABLE_MOD | SET_ASYNC | METER_MOD => {}
             // Bad request: bad type.
@@ -204,14 +204,14 @@ impl EmulatedSwitch {
         }
     }
 
-    /// Writes the body of a multipart reply; parts that an empty switch has no data for stay empty.
+    /// Writes the body of a multipart reply. Parts for which an empty switch has no data are empty.
     fn write_part(&self, part: u16, body: &mut Vec<u8>) {
         const GROUP_FEATURES: u16 = 8;
         const METER_FEATURES: u16 = 11;
         match part {
             DESC => write_desc(body),
             AGGREGATE => body.extend([0; 24]),
-            // Table 0, and no entries looked up or matched.
+            // Table 0, without entries, lookups and matches.
             TABLE => body.extend([0; 24]),
             GROUP_FEATURES => body.extend([0; 40]),
             METER_FEATURES => body.extend([0; 16]),
@@ -226,7 +226,7 @@ impl EmulatedSwitch {
         // One table, no auxiliary connection, padding.
         body.extend([1, 0, 0, 0]);
         match self.version {
-            // Flow, table and port statistics; the actions output to set-tp-dst.
+            // Flow, table and port statistics; the actions from output to set-tp-dst.
             Version::V10 => {
                 body.extend([0, 0, 0, 0x07, 0, 0, 0x07, 0xff]);
                 (1..=PORTS).for_each(|number| self.write_port(number, &mut body));
@@ -275,7 +275,7 @@ impl EmulatedSwitch {
         }
     }
 
-    /// Writes OFPET_BAD_REQUEST with the start of the offending message.
+    /// Writes OFPET_BAD_REQUEST with the start of the refused message.
     fn write_error(&self, out: &mut Vec<u8>, xid: u32, code: u8, message: &[u8]) {
         let mut body = vec![0, 1, 0, code];
         body.extend(&message[..message.len().min(64)]);

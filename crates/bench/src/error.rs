@@ -4,7 +4,7 @@ use std::io;
 
 use urtica_socket::TlsError;
 
-/// An error that prevents a benchmark from running or finishing.
+/// The reason why a benchmark cannot run or finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -29,15 +29,15 @@ pub enum Error {
         /// The TLS error.
         source: TlsError,
     },
-    /// The controller accepted connections but completed no handshake.
+    /// The controller accepted connections, but completed no handshake.
     #[error("no switch completed its handshake with the controller at {address}: {reason}")]
     Handshake {
         /// The controller's address.
         address: String,
-        /// The known reason.
+        /// The reason, if known.
         reason: String,
     },
-    /// Stopped before the load started.
+    /// The run was stopped before the load started.
     #[error("interrupted before the load started; nothing was measured")]
     Interrupted,
     /// A system call failed.
@@ -48,13 +48,13 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// A contender in `versus` could not be run.
+    /// A contender of `versus` could not be run.
     #[error("{0}")]
     Contender(String),
 }
 
 impl Error {
-    /// Creates an error for invalid settings, with the expected ones.
+    /// Creates an error for invalid settings, whose message contains the expected ones.
     pub fn invalid(sentence: impl Into<String>) -> Self {
         Self::Invalid(sentence.into())
     }

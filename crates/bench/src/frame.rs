@@ -1,6 +1,6 @@
-//! The frames in the packet-ins, and the values of their fields.
+//! The frames in packet-ins, and the values of their fields.
 //!
-//! Except for addresses, a kind of frame always has the same bytes, so that the fields of a match can be looked up.
+//! Except for addresses, all frames of a kind have the same bytes, so the values of match fields can be looked up.
 
 use crate::identity::{IN_PORT, Identity};
 
@@ -8,7 +8,7 @@ use crate::identity::{IN_PORT, Identity};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameKind {
-    /// cbench's: IPv4 with a reserved protocol.
+    /// cbench's frame: IPv4 with a reserved protocol.
     Cbench,
     /// TCP over IPv4, to port 80.
     Tcp,
@@ -22,12 +22,12 @@ pub enum FrameKind {
     Vlan,
 }
 
-/// The length of Ethernet's addresses, which differ from frame to frame.
+/// The length of the two Ethernet addresses, which differ between frames.
 pub const ADDRESSES_LEN: usize = 12;
 
-/// The IPv4 source address, also of ARP.
+/// The IPv4 source address, also in ARP.
 pub const IPV4_SRC: u32 = 0xc0a8_0028;
-/// The IPv4 destination address, also of ARP.
+/// The IPv4 destination address, also in ARP.
 pub const IPV4_DST: u32 = 0xc0a8_0128;
 /// The VLAN of tagged frames, and its priority.
 pub const VLAN_VID: u16 = 5;
@@ -37,7 +37,7 @@ pub const VLAN_PCP: u8 = 3;
 const IPV6_SRC: u128 = 0x2001_0db8_0000_0000_0000_0000_0000_0001;
 const IPV6_DST: u128 = 0x2001_0db8_0000_0000_0000_0000_0000_0002;
 const IPV6_FLOW_LABEL: u32 = 0x1_2345;
-/// DSCP 10, ECN 2.
+/// The type of service: DSCP 10, ECN 2.
 const TOS: u8 = 0x2a;
 const SRC_PORT: u16 = 49_152;
 const ARP_REPLY: u16 = 2;
@@ -48,12 +48,12 @@ const ETH_TYPE_IPV6: u16 = 0x86dd;
 const ETH_TYPE_VLAN: u16 = 0x8100;
 const PROTO_TCP: u8 = 6;
 const PROTO_UDP: u8 = 17;
-/// cbench's choice, a reserved one.
+/// The protocol in cbench's frames, which is reserved.
 const PROTO_CBENCH: u8 = 0xff;
 
-/// The offset of an ARP packet's sender's Ethernet address in the frame.
+/// The offset of the sender's Ethernet address in an ARP frame.
 const ARP_SHA_AT: usize = 22;
-/// The offset of its target's.
+/// The offset of the target's Ethernet address.
 const ARP_THA_AT: usize = 32;
 
 const CBENCH_FROM_ETH_TYPE: [u8; 52] = [
@@ -86,7 +86,7 @@ impl FrameKind {
         }
     }
 
-    /// Returns a frame of `len` bytes, with zeros for the parts that differ between frames: Ethernet's addresses, and ARP's.
+    /// Returns a frame of `len` bytes, with zeros for the parts that differ between frames: the addresses of Ethernet and ARP.
     pub fn image(self, len: usize) -> Vec<u8> {
         let payload_len = len - 14;
         let mut frame = vec![0; ADDRESSES_LEN];
@@ -144,7 +144,7 @@ impl FrameKind {
             .collect()
     }
 
-    /// Returns the Ethertype; in a tagged frame, the one behind the tag.
+    /// Returns the EtherType; in a tagged frame, the one after the tag.
     pub fn eth_type(self) -> u16 {
         match self {
             Self::Arp => ETH_TYPE_ARP,
@@ -153,7 +153,7 @@ impl FrameKind {
         }
     }
 
-    /// Returns VLAN and priority, if it is tagged.
+    /// Returns the VLAN and the priority, if the frame is tagged.
     pub fn vlan(self) -> Option<(u16, u8)> {
         (self == Self::Vlan).then_some((VLAN_VID, VLAN_PCP))
     }
@@ -202,7 +202,7 @@ fn ipv4(proto: u8, len: usize) -> Vec<u8> {
     header
 }
 
-/// The frame of a switch's packet-in.
+/// A frame in a switch's packet-in.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// Its kind.
@@ -213,7 +213,7 @@ pub struct Packet {
     pub eth_dst: [u8; 6],
 }
 
-/// A field's value in network order.
+/// The value of a field in network order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
     bytes: [u8; 16],
@@ -236,7 +236,7 @@ impl Value {
     }
 }
 
-/// OXM's numbers of fields (1.3.5: 7.2.3.7).
+/// The numbers of OXM fields (1.3.5: 7.2.3.7).
 pub mod oxm {
     #![allow(missing_docs, reason = "the specification's names, which say all")]
     pub const IN_PORT: u8 = 0;
@@ -268,7 +268,7 @@ pub mod oxm {
 }
 
 impl Packet {
-    /// The frame from the switch's source address of this number.
+    /// Creates the frame from the switch's source address with this number.
     pub fn new(kind: FrameKind, identity: Identity, source: u32) -> Self {
         Self {
             kind,
@@ -293,12 +293,12 @@ impl Packet {
         let long_address = |ip: u128| is_ipv6.then(|| Value::new(&ip.to_be_bytes()));
         match field {
             oxm::IN_PORT | oxm::IN_PHY_PORT => address(true, IN_PORT),
-            // The values of a packet that has passed no table and no tunnel.
+            // The values for a packet that has passed no table and no tunnel.
             oxm::METADATA | oxm::TUNNEL_ID => Some(Value::new(&[0; 8])),
             oxm::ETH_DST => Some(Value::new(&self.eth_dst)),
             oxm::ETH_SRC => Some(Value::new(&self.eth_src)),
             oxm::ETH_TYPE => short(Some(kind.eth_type().to_be_bytes())),
-            // OFPVID_PRESENT, or OFPVID_NONE.
+            // The VLAN id with OFPVID_PRESENT, or OFPVID_NONE.
             oxm::VLAN_VID => short(Some(
                 kind.vlan().map_or(0, |(vid, _)| 0x1000 | vid).to_be_bytes(),
             )),
@@ -324,7 +324,7 @@ impl Packet {
         }
     }
 
-    /// Returns the protocol and addresses that 1.0's match has one name for in IPv4 and in ARP: `nw_proto`, `nw_src`,
+    /// Returns the protocol and the addresses that have the same names in 1.0's match for IPv4 and ARP: `nw_proto`, `nw_src`,
     /// `nw_dst`.
     pub fn network_10(&self) -> Option<(u8, u32, u32)> {
         match self.kind {
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
     use urtica_wire::{Match, OxmField, PortNo};
 
-    /// The wire crate, which the benchmark does not use, decodes each frame and finds the same values.
+    /// The wire crate, which the benchmark itself does not use, decodes each frame and finds the same values.
     #[test]
     fn fields_agree_with_the_wire_crate() {
         for kind in FrameKind::ALL {

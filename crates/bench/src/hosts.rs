@@ -1,16 +1,16 @@
-//! The host that sends a packet-in: a function of the position in the switch's sequence, so that nothing needs to be stored.
+//! The host that sends a packet-in: a function of the position in the switch's sequence, so that nothing need be stored.
 //!
-//! cbench's hosts count up, and come in turn. That is what prefetchers, and tables laid out for runs of addresses, do best
-//! with; real hosts have unrelated addresses, and few of them send most of the packets. A number of a host is from 0 on, and
-//! an address number is what becomes its MAC ([`crate::identity::Identity::source`]).
+//! cbench's hosts have consecutive addresses, and send round-robin. This is the best case for prefetchers, and for tables that
+//! are laid out for consecutive addresses; real hosts have unrelated addresses, and few of them send most packets. Hosts are
+//! numbered from 0; a host's address number determines its MAC ([`crate::identity::Identity::source`]).
 
 use crate::config::{Addresses, MAX_MACS};
 use crate::random::mix;
 
-/// The bits of address numbers.
+/// The number of bits in an address number.
 const ADDRESS_BITS: u32 = MAX_MACS.trailing_zeros();
 
-/// The bits of a fraction in [`Hosts::by_zipf`].
+/// The number of fractional bits in [`Hosts::by_zipf`].
 const FRACTION_BITS: u32 = 27;
 
 /// The hosts of one switch, and the order in which they send.
@@ -18,14 +18,14 @@ const FRACTION_BITS: u32 = 27;
 pub struct Hosts {
     macs: u32,
     addresses: Addresses,
-    /// Makes each switch's draws different.
+    /// Makes the draws of switches differ.
     salt: u32,
-    /// The binary logarithm of the number of hosts plus one, with [`FRACTION_BITS`].
+    /// The binary logarithm of the number of hosts plus one, with [`FRACTION_BITS`] fractional bits.
     log2: u32,
 }
 
 impl Hosts {
-    /// Creates `macs` hosts of the switch with this datapath id.
+    /// Creates `macs` hosts for the switch with this datapath id.
     pub fn new(macs: u32, addresses: Addresses, datapath_id: u64) -> Self {
         let log2 = f64::from(macs + 1).log2() * f64::from(1 << FRACTION_BITS);
         Self {
@@ -40,14 +40,14 @@ impl Hosts {
     pub fn number_at(self, seq: u64) -> u32 {
         match self.addresses {
             Addresses::InTurn => (seq % u64::from(self.macs)) as u32,
-            // If each packet-in needs a new host, hosts cannot be drawn.
+            // If each packet-in needs a new host, hosts cannot be drawn at random.
             Addresses::Random if self.macs == MAX_MACS => (seq % u64::from(self.macs)) as u32,
             Addresses::Random => ((u64::from(self.draw(seq)) * u64::from(self.macs)) >> 32) as u32,
             Addresses::Zipf => self.by_zipf(self.draw(seq)),
         }
     }
 
-    /// Returns the number of the host that sends after `number`, the sender of packet-in `seq`.
+    /// Returns the number of the host that sends after `number`, which has sent packet-in `seq`.
     #[inline]
     pub fn number_after(self, number: u32, seq: u64) -> u32 {
         match self.addresses {
@@ -59,8 +59,8 @@ impl Hosts {
         }
     }
 
-    /// Returns the address number of a host: its own number if addresses are consecutive, else a pseudo-random one that no
-    /// other host has.
+    /// Returns the address number of a host: its own number if addresses are consecutive, otherwise a pseudo-random and unique
+    /// one.
     #[inline]
     pub fn address(self, number: u32) -> u32 {
         match self.addresses {
@@ -73,13 +73,13 @@ impl Hosts {
         (mix(seq ^ (u64::from(self.salt) << 32)) >> 32) as u32
     }
 
-    /// Draws by Zipf's law with exponent 1: the number of hosts plus one, to the power of a uniformly drawn fraction, minus
-    /// one. So host `k` is drawn in proportion to `ln(k + 2) - ln(k + 1)`, nearly `1 / (k + 1.5)`.
+    /// Draws by Zipf's law with exponent 1: the number of hosts plus one, to the power of a uniformly drawn fraction, minus one.
+    /// So host `k` is drawn in proportion to `ln(k + 2) - ln(k + 1)`, which is nearly `1 / (k + 1.5)`.
     fn by_zipf(self, drawn: u32) -> u32 {
         const ONE: u64 = 1 << FRACTION_BITS;
         let exponent = (u64::from(drawn) * u64::from(self.log2)) >> 32;
         let (whole, fraction) = (exponent >> FRACTION_BITS, exponent & (ONE - 1));
-        // 2 to the power of the fraction, to two parts in a thousand: 1 + x (0.6564 + 0.3436 x).
+        // 2 to the power of the fraction, within two parts in a thousand: 1 + x (0.6564 + 0.3436 x).
         let slope = ONE * 6564 / 10_000 + fraction * 3436 / 10_000;
         let power = ONE + ((fraction * slope) >> FRACTION_BITS);
         let number = ((power << whole) >> FRACTION_BITS) - 1;
@@ -87,8 +87,8 @@ impl Hosts {
     }
 }
 
-/// Maps numbers below 2^29 to others one to one: multiplying by an odd number and folding high bits into low ones are both
-/// invertible.
+/// Maps numbers below 2^29 to others, one to one, since multiplying by an odd number and folding high bits into low ones are
+/// both invertible.
 fn scatter(number: u32) -> u32 {
     const MASK: u32 = (1 << ADDRESS_BITS) - 1;
     let number = number.wrapping_mul(0x0a5b_3d25) & MASK;

@@ -1,16 +1,16 @@
 //! A benchmark of OpenFlow controllers in the tradition of cbench: emulated switches, load shapes, recorder and report.
 //!
-//! This is a separate crate because it must not share session code with the controllers it measures: it has its own OpenFlow
-//! code, written from the specifications, so that a mistake in our codec cannot hide itself.
+//! **Why a separate crate.** It must not share session code with the controllers that it measures. It has its own OpenFlow
+//! code, written from the specifications, so that an error in Urtica's codec cannot hide itself.
 //!
 //! ```text
-//! run       coordinates the threads, makes the report         versus    runs contenders alternately
+//! run       coordinates the threads, creates the report       versus    runs contenders alternately
 //! └ load    one thread: sockets, epoll, sending, receiving    limit     the null responder
-//!   ├ packet_in         what is sent, from a place in a sequence; hosts, identity: from whom; frame: what kinds
-//!   ├ outstanding       what waits for its reply, and since when
-//!   ├ patience          when what waits is lost
-//!   ├ checker           which reply answers what; template: its fast path; reply, matching, actions: the full check
-//!   ├ emulated_switch   the handshake and everything else a controller asks
+//!   ├ packet_in         the packet-ins, derived from a sequence number; hosts, identity: their source; frame: their kinds
+//!   ├ outstanding       the packet-ins without a reply, and when they were sent
+//!   ├ patience          when a packet-in counts as lost
+//!   ├ checker           which reply answers which packet-in; template: its fast path; reply, matching, actions: the full check
+//!   ├ emulated_switch   the handshake, and replies to all other requests of the controller
 //!   └ recorder          latency, number outstanding, CPU time
 //! random    random numbers
 //! report    text like cbench's, JSON, HTML; analysis: figures computed from the counts

@@ -1,8 +1,8 @@
-//! The null responder: the minimum that a controller can do, and so the upper limit of a machine and a load.
+//! The null responder, which does the minimum that a controller can do, and so measures the upper limit of a machine and a load.
 //!
-//! It completes the handshake, then answers each packet-in by one flow mod of a fixed size, copied from a template, with the
-//! packet-in's xid and buffer id: the cheapest possible answer. One thread, one epoll loop, reads of 256 KiB into one
-//! buffer, one write for each read. It learns nothing, so its matches are not correct answers: load it with `--expect any`.
+//! It completes the handshake, and then answers each packet-in with one flow mod of a fixed size, copied from a template, with
+//! the packet-in's xid and buffer id: the cheapest possible answer. It has one thread, one epoll loop, reads of 256 KiB into
+//! one buffer, and one write per read. It learns nothing, so its matches are not correct answers: use `--expect any`.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -20,7 +20,7 @@ use crate::socket::{allow_open_files, listen_at, local_port};
 const READ_BYTES: usize = 256 * 1024;
 const MAX_MESSAGE_BYTES: usize = 65_535;
 const MAX_CONNECTIONS: u32 = 65_536;
-/// Readable bytes after the last message, so that the shortest one can be read like a packet-in.
+/// The number of readable bytes after the last message, so that the shortest one can be read like a packet-in.
 const SLACK: usize = 4;
 const EVENTS: usize = 256;
 const LISTENER: u64 = u64::MAX;
@@ -33,7 +33,7 @@ const FEATURES_REQUEST_10: [u8; 8] = [1, 5, 0, 8, 0, 0, 0, 2];
 const HELLO_13: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
 const FEATURES_REQUEST_13: [u8; 8] = [4, 5, 0, 8, 0, 0, 0, 2];
 
-/// Match everything, output to port 2 (1.0.0: 5.3.3).
+/// Match all packets, output to port 2 (1.0.0: 5.3.3).
 const FLOW_MOD_10: [u8; 80] = patch(
     [0; 80],
     &[
@@ -44,8 +44,8 @@ const FLOW_MOD_10: [u8; 80] = patch(
     ],
 );
 
-/// As large as a learning switch's: a match with in_port, eth_dst and eth_src, apply-actions with output to port 2 (1.3.5:
-/// 7.3.4.1).
+/// As large as a learning switch's flow mod: a match on in_port, eth_dst and eth_src, apply-actions with output to port 2
+/// (1.3.5: 7.3.4.1).
 const FLOW_MOD_13: [u8; 104] = patch(
     [0; 104],
     &[
@@ -74,7 +74,7 @@ const fn patch<const LEN: usize>(mut message: [u8; LEN], parts: &[(usize, &[u8])
     message
 }
 
-/// A null responder that listens and has no connections yet.
+/// A null responder that listens, and has no connections yet.
 pub struct Limit {
     listener: OwnedFd,
     epoll: OwnedFd,
@@ -87,7 +87,7 @@ struct Connection {
     socket: OwnedFd,
     /// The start of an incomplete message.
     tail: Vec<u8>,
-    /// Answers that the socket did not accept; nothing is read while there are any.
+    /// Answers that the socket did not accept. While there are any, nothing is read.
     unsent: Vec<u8>,
 }
 
@@ -100,7 +100,7 @@ impl Limit {
         let event = epoll::EventData::new_u64(LISTENER);
         epoll::add(&epoll, &listener, event, epoll::EventFlags::IN)
             .map_err(Error::system("watch a socket"))?;
-        // As many as the system allows; a load that needs more fails by its own limit.
+        // As many as the system allows; a load that needs more fails at its own limit.
         let _ = [MAX_CONNECTIONS, 16_384, 4096]
             .into_iter()
             .any(|count| allow_open_files(count).is_ok());
@@ -113,7 +113,7 @@ impl Limit {
         })
     }
 
-    /// Returns the TCP port that it listens on, if the system chose it.
+    /// Returns the TCP port at which it listens, if the system has chosen it.
     pub fn port(&self) -> Option<u16> {
         local_port(&self.listener)
     }
@@ -188,7 +188,7 @@ impl Limit {
 }
 
 impl Connection {
-    /// Reads once and answers all complete messages; returns `true` if the events to wait for have changed.
+    /// Reads once and answers all complete messages. Returns `true` if the events to wait for have changed.
     fn answer(&mut self, input: &mut [u8], output: &mut Vec<u8>) -> Result<bool, Errno> {
         let kept = self.tail.len();
         input[..kept].copy_from_slice(&self.tail);
@@ -218,7 +218,7 @@ impl Connection {
         Ok(sent < output.len())
     }
 
-    /// Sends bytes that the socket did not accept before; returns `true` if none are left.
+    /// Sends bytes that the socket did not accept before. Returns `true` if none are left.
     fn flush(&mut self) -> Result<bool, Errno> {
         match send(&self.socket, &self.unsent, SendFlags::NOSIGNAL) {
             Err(Errno::AGAIN) => {}
@@ -242,7 +242,7 @@ impl Connection {
     }
 }
 
-/// Answers the complete messages of the first `end` bytes; returns the offset of the first incomplete one.
+/// Answers the complete messages in the first `end` bytes. Returns the offset of the first incomplete one.
 fn answer_messages(input: &[u8], end: usize, output: &mut Vec<u8>) -> Result<usize, Errno> {
     let mut at = 0;
     while end - at >= 8 {

@@ -1,13 +1,12 @@
-//! One load thread: its switches' sockets in one epoll loop.
+//! One load thread, with the sockets of its switches in one epoll loop.
 //!
 //! # How
-//! A thread's packet-ins are sent from one image, patched for the sending switch, 64 KiB at a time; replies are received
-//! into one buffer, 256 KiB at a time, and checked in place. Nothing is allocated per message.
+//! All packet-ins of a thread are sent from one image, which is patched for the sending switch, 64 KiB at a time. Replies are
+//! received into one buffer, 256 KiB at a time, and checked in place. There are no allocations per message.
 //!
 //! # Time
-//! The clock is read once before each `send` and once after each `recv`; all messages of that call share the reading.
-//! With one packet-in or reply per call, as in ping-pong, that is the time of each message; at full rate it is the time
-//! of a batch.
+//! The clock is read once before each `send` and once after each `recv`; all messages of that call share the reading. With one
+//! packet-in or reply per call, as in ping-pong, that is the time of each message; at full rate, it is the time of a batch.
 
 mod receiving;
 mod sending;
@@ -46,21 +45,21 @@ const EVENTS: usize = 256;
 /// The time limit for the handshakes of all switches.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The silence required before the load starts, so that a controller's preparations have finished.
+/// The time without messages that is required before the load starts, so that a controller's preparations have finished.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// A report of a load thread in progress.
+/// A report on the progress of a load thread.
 pub enum Progress {
-    /// All its switches that could have completed their handshake.
+    /// All its switches that could complete their handshake have done so.
     Ready {
-        /// Their number.
+        /// The number of these switches.
         switches: u32,
-        /// The known reason that others did not.
+        /// The reason why others did not, if known.
         trouble: Option<String>,
         /// The controller's process, if it is on this machine.
         controller: Option<ControllerProcess>,
     },
-    /// It could not start.
+    /// The thread could not start.
     Failed(Error),
     /// A test has ended.
     Test {
@@ -90,18 +89,18 @@ pub struct TestPart {
     pub messages: u64,
     /// The real duration of the test.
     pub elapsed_ns: u64,
-    /// How much of the test ran.
+    /// The part of the test that ran.
     pub run: TestRun,
 }
 
-/// How much of a test a thread ran.
+/// The part of a test that a thread ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestRun {
-    /// All of it.
+    /// The whole test.
     Whole,
     /// The part until the run was interrupted.
     CutShort,
-    /// Nothing, as none of the thread's switches was connected any longer.
+    /// Nothing, because none of the thread's switches was connected any longer.
     Never,
 }
 
@@ -111,11 +110,11 @@ pub struct Outcome {
     pub tally: Tally,
     /// The measurements of the tests that count.
     pub recording: Recording,
-    /// Calls of `send` for packet-ins, and the number of them that the socket did not accept completely.
+    /// The number of calls of `send` for packet-ins, and of those calls whose data the socket did not accept completely.
     pub sends: u64,
     /// See `sends`.
     pub blocked_sends: u64,
-    /// Packet-ins still waiting when the load ended while the controller was answering.
+    /// The number of packet-ins still waiting when the load ended, while the controller was answering.
     pub unanswered: u64,
 }
 
@@ -141,7 +140,7 @@ pub struct Worker<'a> {
     trouble: Option<String>,
     sends: u64,
     blocked_sends: u64,
-    /// Flow mods and packet-outs received before the test.
+    /// The number of flow mods and packet-outs received before the test.
     messages_before: u64,
 }
 
@@ -153,7 +152,7 @@ enum Phase {
 }
 
 impl<'a> Worker<'a> {
-    /// Connects a switch for each of `datapath_ids`; fails if one cannot connect.
+    /// Connects a switch for each of `datapath_ids`. Fails if one cannot connect.
     pub fn connect(
         config: &'a LoadConfig,
         thread: usize,
@@ -169,7 +168,7 @@ impl<'a> Worker<'a> {
         let switches: Vec<_> = datapath_ids
             .map(|id| Switch::new(config, id, send_times(config)))
             .collect();
-        // A fixed rate should not wait for other timers; without permission to set this, it is less exact.
+        // A fixed rate should not wait for other timers. Without permission to set this, it is less exact.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut worker = Self {
             config,
@@ -198,7 +197,7 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// Connects all switches before any sends its hello, as cbench does.
+    /// Connects all switches before any of them sends its hello, as cbench does.
     fn connect_all(&mut self) -> Result<(), Error> {
         let target = Target::resolve(&self.config.controller)?;
         for index in 0..self.switches.len() {
@@ -395,7 +394,7 @@ impl<'a> Worker<'a> {
         self.share_out();
     }
 
-    /// Lets switches send round-robin, as long as the limit of outstanding packet-ins allows it.
+    /// Lets switches send round-robin, while the limit of outstanding packet-ins allows it.
     fn share_out(&mut self) {
         let mut passed = 0;
         while self.phase == Phase::Load && passed < self.switches.len() {
@@ -419,7 +418,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Notes that `count` packet-ins are no longer outstanding, answered or lost.
+    /// Notes that `count` packet-ins are no longer outstanding, because they were answered or lost.
     fn remove_waiting(&mut self, count: u64, now_ns: u64) {
         self.recorder.remove_waiting(count, now_ns);
         if let Some(share) = &mut self.share {
@@ -479,7 +478,7 @@ impl<'a> Worker<'a> {
         self.give_up_lost(now_ns);
     }
 
-    /// Gives up lost packet-ins, and sends new ones instead.
+    /// Abandons lost packet-ins, and sends new ones instead.
     fn give_up_lost(&mut self, now_ns: u64) {
         for index in 0..self.switches.len() {
             if self.is_lost(index, now_ns) {
@@ -520,7 +519,7 @@ impl<'a> Worker<'a> {
         connected.map(|s| s.outstanding.waiting()).sum()
     }
 
-    /// Waits for outstanding replies, as long as they keep arriving and the run is not stopped.
+    /// Waits for outstanding replies, while they keep arriving and the run is not stopped.
     fn drain(&mut self) -> Result<(), Error> {
         self.phase = Phase::Drain;
         let begun_ns = self.clock.now_ns();
@@ -553,7 +552,7 @@ impl<'a> Worker<'a> {
             blocked_sends: self.blocked_sends,
             unanswered,
         };
-        // The receiver is gone if the run was given up; then the result is not needed.
+        // If the run was abandoned, the receiver is gone, and the result is not needed.
         let _ = self.progress.send(Progress::Done(Box::new(outcome)));
     }
 
@@ -562,7 +561,7 @@ impl<'a> Worker<'a> {
         let _ = self.progress.send(progress);
     }
 
-    /// Handles the events of the sockets; waits for them until `timeout` at most.
+    /// Handles the events of the sockets, for which it waits at most for `timeout`.
     fn serve(&mut self, timeout: Duration) -> Result<(), Error> {
         let mut events = [const {
             epoll::Event {
@@ -589,8 +588,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Waits for sockets if the wait is too short for epoll, which before Linux 5.11 counts in milliseconds, and returns the
-    /// rest of the wait.
+    /// Waits for sockets if the wait is too short for epoll, which counts in milliseconds before Linux 5.11. Returns the rest of
+    /// the wait.
     fn sleep_exactly(&self, timeout: Duration) -> Result<Timespec, Error> {
         const COARSE: Duration = Duration::from_millis(2);
         let timespec = Timespec {
@@ -613,7 +612,7 @@ impl<'a> Worker<'a> {
         if switch.stream.take().is_none() {
             return;
         }
-        // Its outstanding packet-ins are lost. On a schedule, packet-ins that were due and not sent wait, too, but are not
+        // Its outstanding packet-ins are lost. On a schedule, packet-ins that were due but not sent also wait, but are not
         // lost.
         let owed = switch.outstanding.give_up();
         let due = std::mem::take(&mut switch.due);

@@ -1,4 +1,4 @@
-//! Whether a flow mod's match fits the packet that it answers, and no packet to another destination.
+//! Whether a flow mod's match fits the packet that it answers, and no packets to other destinations.
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
@@ -9,7 +9,7 @@ use crate::identity::IN_PORT;
 /// A reply's match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match<'a> {
-    /// A packet-out has no match.
+    /// No match, as in a packet-out.
     None,
     /// `ofp_match` of 1.0 (5.2.3): 40 bytes.
     Fixed(&'a [u8; 40]),
@@ -20,7 +20,7 @@ pub enum Match<'a> {
 /// The relation of a match to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It matches the packet, and no packet to another destination.
+    /// It matches the packet, and no packets to other destinations.
     Exact,
     /// It also matches packets to other destinations.
     Broad,
@@ -46,7 +46,7 @@ impl Match<'_> {
         }
     }
 
-    /// Returns the offset in the message of an exactly matched source MAC, if any.
+    /// Returns the offset in the message of an exactly matched source MAC, if there is one.
     pub fn eth_src_at(&self) -> Option<usize> {
         match self {
             Match::None => None,
@@ -67,12 +67,12 @@ impl Match<'_> {
         }
     }
 
-    /// Returns the exactly matched source MAC, if any.
+    /// Returns the exactly matched source MAC, if there is one.
     pub fn eth_src(&self) -> Option<[u8; 6]> {
         self.mac(WILDCARD_ETH_SRC, ETH_SRC_IN_FIXED_MATCH, OXM_ETH_SRC)
     }
 
-    /// Returns the exactly matched destination MAC, if any.
+    /// Returns the exactly matched destination MAC, if there is one.
     pub fn eth_dst(&self) -> Option<[u8; 6]> {
         self.mac(WILDCARD_ETH_DST, ETH_DST_IN_FIXED_MATCH, OXM_ETH_DST)
     }
@@ -113,8 +113,8 @@ const VLAN_NONE: u16 = 0xffff;
 /// The six bits of the type of service that are compared.
 const DSCP_BITS: u8 = 0xfc;
 
-/// Returns `true` if each field that is not wildcarded has the packet's value. As in switches, fields that are meaningless
-/// for the Ethertype or protocol are ignored.
+/// Returns `true` if each field that is not wildcarded has the packet's value. As in switches, fields without a meaning for the
+/// EtherType or protocol are ignored.
 fn fixed_agrees(fields: &[u8; 40], packet: &Packet) -> bool {
     let wildcards = be32(fields, 0).unwrap_or(0);
     let given = |wildcard| wildcards & wildcard == 0;
@@ -166,9 +166,9 @@ const OXM_ETH_DST: u32 = 0x8000_0606;
 const OXM_ETH_SRC: u32 = 0x8000_0806;
 const OPENFLOW_BASIC: u32 = 0x8000;
 
-/// Returns whether each TLV has the packet's value, under its mask, and whether the whole destination is matched. Switches
-/// refuse fields that the frame does not have, repeated fields, fields before their prerequisites, masks of unmaskable
-/// fields, and value bits outside the mask (1.3.5: 7.2.3).
+/// Returns whether each TLV has the packet's value under its mask, and whether the whole destination is matched. Switches
+/// refuse fields that the frame does not have, repeated fields, fields before their prerequisites, masks of fields that
+/// cannot be masked, and value bits outside the mask (1.3.5: 7.2.3).
 fn oxm_fit(fields: &[u8], packet: &Packet) -> (bool, bool) {
     let (mut seen, mut names_destination, mut taken) = (0u64, false, 0);
     for (header, value) in oxm_fields(fields) {
@@ -196,7 +196,7 @@ fn oxm_fit(fields: &[u8], packet: &Packet) -> (bool, bool) {
     (taken == fields.len(), names_destination)
 }
 
-/// Compares two values under a mask; without one, all bits.
+/// Compares two values under a mask; without a mask, compares all bits.
 fn agrees_under(mask: &[u8], value: &[u8], ours: &[u8]) -> bool {
     let masks = mask.iter().copied().chain(std::iter::repeat(0xff));
     let mut bits = value.iter().zip(ours).zip(masks);

@@ -1,5 +1,5 @@
-//! The simplest checker: a map of outstanding packet-ins, and one reply at a time. The reference model for the fast one in
-//! tests.
+//! The simplest possible checker: a map of outstanding packet-ins, and one reply at a time. It is the reference model of the
+//! fast one in tests.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl NaiveChecker {
         }
     }
 
-    /// Checks all complete messages of `bytes`, which must be flow mods and packet-outs, with or without a buffer id.
+    /// Checks all complete messages in `bytes`, which must be flow mods and packet-outs, with or without a buffer id.
     pub fn check(&mut self, mut bytes: &[u8]) -> Tally {
         let mut tally = Tally::default();
         while let Some(message) = be16(bytes, 2).and_then(|len| bytes.get(..usize::from(len))) {

@@ -1,22 +1,22 @@
-//! The outstanding packet-ins of one switch, with their times of sending.
+//! The outstanding packet-ins of a switch, with the times when they were sent.
 //!
-//! Replies nearly always arrive in the order of their requests, so the outstanding packet-ins are an interval: from `head`,
-//! the oldest unanswered one, up to the last one sent. A reply received out of order is recorded in a ring of bits until the
-//! head reaches it. Send times are kept per batch: all packet-ins of one `send` share one.
+//! Replies nearly always arrive in the order of their requests, so the outstanding packet-ins are an interval: from `head`, the
+//! oldest unanswered one, to the last one sent. A reply that arrives early is recorded in a ring of bits until the head
+//! reaches it. Send times are kept per batch, since all packet-ins of one `send` share one.
 
 use std::collections::VecDeque;
 
 use crate::hosts::Hosts;
 use crate::packet_in::{BUFFER_IDS, Cursor};
 
-/// The current meaning of a buffer id.
+/// The current state of the packet-in with some buffer id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A packet-in that waits for its reply.
+    /// It is waiting for its reply.
     Waiting(Cursor),
-    /// A packet-in that has had its reply.
+    /// It was answered.
     Answered,
-    /// No packet-in sent so far.
+    /// No packet-in with this id was sent so far.
     Never,
 }
 
@@ -25,7 +25,7 @@ pub enum Place {
 pub enum SendTimes {
     /// The clock, read once for each batch.
     Clock(VecDeque<Batch>),
-    /// A schedule: packet-in `n` was due at `first_ns + n * interval_ns`.
+    /// A schedule, by which packet-in `n` was due at `first_ns + n * interval_ns`.
     Schedule {
         /// The time at which the first one was due.
         first_ns: u64,
@@ -34,7 +34,7 @@ pub enum SendTimes {
     },
 }
 
-/// Packet-ins sent together: those before `end` and not before the previous batch's.
+/// Packet-ins that were sent together: those before `end` that are not in an earlier batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
     end: u64,
@@ -46,7 +46,7 @@ pub struct Batch {
 pub struct Outstanding {
     head: Cursor,
     sent: u64,
-    /// One bit for each packet-in from `head` on, at `seq % capacity`: set if its reply arrived early.
+    /// A bit for each packet-in from `head` on, at `seq % capacity`, which is set if its reply arrived early.
     early: Box<[u64]>,
     early_count: u64,
     capacity: u64,
@@ -54,9 +54,9 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// Creates an empty interval that can hold at least `most` outstanding packet-ins of these hosts.
+    /// Creates an empty interval with space for at least `most` outstanding packet-ins of these hosts.
     pub fn new(most: u32, hosts: Hosts, times: SendTimes) -> Self {
-        // Spare capacity, so that one lost reply does not stop the rest at once.
+        // There is spare capacity, so that a lost reply does not stop the others immediately.
         let capacity = u64::from(
             most.saturating_mul(4)
                 .clamp(1024, crate::config::MAX_OUTSTANDING),
@@ -73,7 +73,7 @@ impl Outstanding {
         }
     }
 
-    /// Returns the oldest packet-in without a reply, or else the next one to be sent.
+    /// Returns the oldest packet-in without a reply, or the next one to be sent if there is none.
     #[inline]
     pub fn head(&self) -> Cursor {
         self.head
@@ -90,12 +90,12 @@ impl Outstanding {
         self.sent - self.head.seq - self.early_count
     }
 
-    /// Returns the time at which the oldest packet-in without a reply was sent, or due; `None` if all have theirs.
+    /// Returns the time when the oldest packet-in without a reply was sent or due; `None` if all have replies.
     pub fn oldest_sent_ns(&self) -> Option<u64> {
         (self.head.seq < self.sent).then(|| self.sent_at_ns(self.head.seq))
     }
 
-    /// Returns the number of replies that may follow in order: up to the first early one, if any.
+    /// Returns the number of replies that may follow in order, up to the first early one, if any.
     #[inline]
     pub fn in_order_limit(&self) -> u64 {
         if self.early_count == 0 {
@@ -117,7 +117,7 @@ impl Outstanding {
         }
     }
 
-    /// Records that `count` more were sent at `at_ns`.
+    /// Notes that `count` further packet-ins were sent at `at_ns`.
     pub fn sent(&mut self, count: u64, at_ns: u64) {
         self.sent += count;
         if let SendTimes::Clock(batches) = &mut self.times {
@@ -128,7 +128,7 @@ impl Outstanding {
         }
     }
 
-    /// Returns the packet-in that a reply with this buffer id is for.
+    /// Returns the packet-in for which a reply has this buffer id.
     pub fn find_buffer(&self, buffer_id: u32) -> Place {
         if buffer_id >= BUFFER_IDS {
             return Place::Never;
@@ -139,7 +139,7 @@ impl Outstanding {
         })
     }
 
-    /// Returns the packet-in that a reply with this xid is for.
+    /// Returns the packet-in for which a reply has this xid.
     pub fn find_xid(&self, xid: u32) -> Place {
         let ahead = xid.wrapping_sub(self.head.xid());
         self.find(self.head.seq + u64::from(ahead), || {
@@ -147,7 +147,7 @@ impl Outstanding {
         })
     }
 
-    /// Returns the packet-in from this source; the oldest, if there are several.
+    /// Returns the packet-in from this source; if there are several, the oldest one.
     pub fn find_source(&self, source: u32) -> Place {
         let mut cursor = self.head;
         while cursor.seq < self.sent {
@@ -173,8 +173,8 @@ impl Outstanding {
         }
     }
 
-    /// Records the replies to the next packet-ins in order, up to `head`, which [`Outstanding::in_order_limit`] must allow.
-    /// Calls `record(latency_ns, how_many)` for each batch of them.
+    /// Records the replies to the next packet-ins in order, up to `head`, which [`Outstanding::in_order_limit`] must allow. Calls
+    /// `record(latency_ns, how_many)` for each batch.
     pub fn answer_in_order(&mut self, head: Cursor, now_ns: u64, mut record: impl FnMut(u64, u64)) {
         debug_assert!(head.seq - self.head.seq <= self.in_order_limit());
         let mut seq = self.head.seq;
@@ -209,8 +209,8 @@ impl Outstanding {
         }
     }
 
-    /// Records the reply to the packet-in `seq`, which must be outstanding; returns the latency, and `true` if the reply
-    /// arrived before that of an earlier one.
+    /// Records the reply to packet-in `seq`, which must be outstanding. Returns the latency, and `true` if the reply arrived
+    /// before that of an earlier packet-in.
     pub fn answer(&mut self, seq: u64, now_ns: u64) -> (u64, bool) {
         debug_assert!((self.head.seq..self.sent).contains(&seq) && !self.is_early(seq));
         let latency_ns = now_ns.saturating_sub(self.sent_at_ns(seq));
@@ -221,7 +221,7 @@ impl Outstanding {
         (latency_ns, early)
     }
 
-    /// Gives up the oldest ones if they block the ring, more than half of which has been answered since; returns their
+    /// Abandons the oldest packet-ins if they block the ring, of which more than half has been answered since. Returns their
     /// number.
     pub fn give_up_overtaken(&mut self) -> u64 {
         if self.room() > 0 || self.early_count < self.capacity / 2 {
@@ -234,7 +234,7 @@ impl Outstanding {
         before - self.waiting()
     }
 
-    /// Gives up all outstanding packet-ins; returns their number.
+    /// Abandons all outstanding packet-ins. Returns their number.
     pub fn give_up(&mut self) -> u64 {
         let before = self.waiting();
         while self.head.seq < self.sent {
@@ -290,7 +290,7 @@ impl Outstanding {
     }
 }
 
-/// Returns the time at which packet-in `seq` is due.
+/// Returns the time when packet-in `seq` is due.
 pub fn due_ns(first_ns: u64, interval_ns: f64, seq: u64) -> u64 {
     first_ns + (seq as f64 * interval_ns) as u64
 }

@@ -1,8 +1,8 @@
-//! The packet-ins that emulated switches send: by default cbench's, byte for byte, in OpenFlow 1.0; the same frame in 1.3.
+//! The packet-ins that emulated switches send: in OpenFlow 1.0, by default cbench's, byte for byte; in 1.3, with the same frame.
 //!
-//! The xid, buffer id, kind of frame and source MAC differ from one packet-in to the next; all follow from the position in
-//! the switch's sequence. So nothing needs to be stored: a [`Cursor`] walks the sequence, a [`Train`] patches those bytes
-//! into a prepared image, and a message sent in part is generated again.
+//! The xid, buffer id, kind of frame and source MAC of a packet-in are determined by its position in the switch's sequence. So
+//! nothing need be stored: a [`Cursor`] walks the sequence, a [`Train`] patches these bytes into a prepared image, and a
+//! message that was sent in part is generated again.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::frame::{FrameKind, IPV4_DST, Packet, VLAN_PCP, VLAN_VID};
 use crate::hosts::Hosts;
 use crate::identity::{IN_PORT, Identity, OUT_PORT};
 
-/// Buffer ids run from 1 and wrap to 0 here, as cbench's do.
+/// The number of buffer ids: they start at 1 and wrap to 0 here, as in cbench.
 pub const BUFFER_IDS: u32 = 100_000;
 
 /// The buffer id that means "not buffered".
@@ -26,7 +26,7 @@ pub struct Cursor {
     pub seq: u64,
     /// Its buffer id.
     pub buffer_id: u32,
-    /// The address number of its source.
+    /// The address number of its source, which determines the MAC.
     pub source: u32,
     /// The number of the source host.
     host: u32,
@@ -34,7 +34,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Returns the position after `seq` packet-ins of these hosts.
+    /// Returns the position after `seq` packet-ins from these hosts.
     pub fn at(seq: u64, hosts: Hosts) -> Self {
         let host = hosts.number_at(seq);
         Self {
@@ -52,7 +52,7 @@ impl Cursor {
         self.seq as u32
     }
 
-    /// Returns the index of its kind of frame, of `kinds` that are sent cyclically.
+    /// Returns the index of its kind of frame among `kinds` that are sent in rotation.
     #[inline]
     pub fn turn(self, kinds: usize) -> usize {
         if kinds == 1 {
@@ -80,14 +80,14 @@ impl Cursor {
         }
     }
 
-    /// Returns the position `count` further on.
+    /// Returns the position after `count` further packet-ins.
     pub fn skip(self, count: u64) -> Self {
         Self::at(self.seq + count, self.hosts)
     }
 }
 
-/// Consecutive packet-ins, ready to be sent: an image shared by all switches of a thread. With several kinds of frame, the
-/// image has them cyclically and is longer by a cycle, so that it can be sent from any kind on.
+/// Consecutive packet-ins, ready to be sent, in an image that all switches of a thread share. With several kinds of frame, the
+/// image contains them in rotation and is longer by one cycle, so that it can be sent from any kind on.
 pub struct Train {
     image: Vec<u8>,
     kinds: Vec<FrameKind>,
@@ -97,7 +97,7 @@ pub struct Train {
 }
 
 impl Train {
-    /// Creates an image of as many packet-ins with frames of `frame_len` bytes as fit in 64 KiB.
+    /// Creates an image of as many packet-ins with frames of `frame_len` bytes as fit into 64 KiB.
     pub fn new(version: Version, frame_len: usize, kinds: &[FrameKind]) -> Self {
         let header = packet_in_header(version, frame_len);
         let frame_at = header.len();
@@ -127,7 +127,7 @@ impl Train {
         self.capacity
     }
 
-    /// Returns the bytes of `count` packet-ins of this switch from `cursor` on, at most [`Train::capacity`] of them.
+    /// Returns the bytes of `count` packet-ins of this switch, starting at `cursor`; at most [`Train::capacity`].
     #[inline]
     pub fn load(&mut self, identity: Identity, cursor: Cursor, count: usize) -> &[u8] {
         let count = count.min(self.capacity);
@@ -147,7 +147,7 @@ impl Train {
         for message in self.image[bytes].chunks_exact_mut(self.message_len) {
             let ids = u64::from(cursor.xid()) << 32 | u64::from(cursor.buffer_id);
             message[4..12].copy_from_slice(&ids.to_be_bytes());
-            // Writes eight bytes each: the destination overlaps the source, the source overlaps the Ethertype.
+            // Each write has eight bytes: the destination's overlaps the source, the source's overlaps the EtherType.
             let addresses = &mut message[self.frame_at..self.frame_at + 14];
             let eth_type = u64::from(addresses[12]) | u64::from(addresses[13]) << 8;
             let source_and_eth_type = identity.source(cursor.source) | eth_type << 48;
@@ -175,7 +175,7 @@ fn packet_in_header(version: Version, frame_len: usize) -> Vec<u8> {
     packet_in(version, 0, 0, IN_PORT, frame_len)
 }
 
-/// Returns a packet-in without its frame: the caller appends `frame_len` bytes.
+/// Returns a packet-in without its frame; the caller must append `frame_len` bytes.
 pub fn packet_in(
     version: Version,
     xid: u32,
@@ -198,7 +198,7 @@ pub fn packet_in(
             message.extend_from_slice(&(in_port as u16).to_be_bytes());
             message.extend_from_slice(&[0, 0]);
         }
-        // Reason OFPR_NO_MATCH, table 0, cookie -1, a match with in_port alone, padding.
+        // Reason OFPR_NO_MATCH, table 0, cookie -1, a match with only in_port, padding.
         Version::V13 => {
             message.extend_from_slice(&[0, 0]);
             message.extend_from_slice(&u64::MAX.to_be_bytes());
@@ -211,7 +211,7 @@ pub fn packet_in(
 }
 
 /// Returns the packet-ins that announce the destination of a switch's frames to the controller: a gratuitous ARP on
-/// [`OUT_PORT`], not buffered; and another one within the VLAN if some frames are tagged.
+/// [`OUT_PORT`], not buffered, and another one in the VLAN if some frames are tagged.
 pub fn announcements(version: Version, identity: Identity, kinds: &[FrameKind]) -> Vec<u8> {
     let mut messages = gratuitous_arp(version, identity, &[]);
     if kinds.contains(&FrameKind::Vlan) {

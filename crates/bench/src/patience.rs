@@ -1,27 +1,27 @@
-//! Distinguishes lost packet-ins from packet-ins that are still queued.
+//! Distinguishes lost packet-ins from queued ones.
 //!
-//! It has no clock and no sockets. A switch's waiting packet-ins say little on their own: a controller that has millions of
-//! packet-ins queued returns to each switch only after seconds, and a load that ends leaves such a queue. So a packet-in
-//! counts as lost only if it waited long *and* the controller either answered no packet-in during that time, or has skipped
-//! its switch: it has answered more packet-ins of others than can have been queued before it.
+//! It has no clock and no sockets. The waiting packet-ins of a single switch are not sufficient: a controller that has queued
+//! millions of packet-ins returns to each switch only after seconds, and leaves such a queue when a load ends. So a packet-in
+//! counts as lost only if it waited long *and* the controller either answered no packet-in during that time, or has skipped its
+//! switch: it has answered more packet-ins of others than can have been queued before it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The minimum time before a packet-in counts as lost. Longer than the pauses observed in any working controller.
+/// The minimum age of a lost packet-in, which is longer than the pauses observed in any working controller.
 pub const LOST_AFTER_NS: u64 = 5_000_000_000;
 
-/// The maximum wait for replies after the tests, while they keep arriving. A slow controller may need more than ten seconds
-/// for a million queued packet-ins.
+/// The maximum time to wait for replies after the tests, while they keep arriving. A slow controller may need more than ten
+/// seconds for a million queued packet-ins.
 pub const DRAIN_NS: u64 = 60_000_000_000;
 
-/// The time of the last answer to any switch of the whole load, of any thread.
+/// The time of the last answer to any switch of the whole load, in any thread.
 #[derive(Debug, Default)]
 pub struct LastAnswer(AtomicU64);
 
 impl LastAnswer {
     /// Records an answer, or the start of waiting.
     pub fn note(&self, now_ns: u64) {
-        // Another thread's slightly earlier time may be stored later; the difference does not matter.
+        // Another thread's slightly earlier time may be stored later, but the difference does not matter.
         self.0.store(now_ns, Ordering::Relaxed);
     }
 
@@ -31,14 +31,14 @@ impl LastAnswer {
     }
 }
 
-/// The progress of a waiting switch, relative to the others of its thread.
+/// The progress of a waiting switch, compared with the others of its thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// The time without an answer for it while its oldest packet-in waited.
+    /// The time without an answer to it while its oldest packet-in was waiting.
     pub waited_ns: u64,
-    /// The time without an answer for any switch.
+    /// The time without an answer to any switch.
     pub silence_ns: u64,
-    /// Answers to other switches since its own last one.
+    /// The number of answers to other switches since the last answer to this one.
     pub answered_since: u64,
     /// The maximum number of packet-ins that can have been queued before its own, over all switches of the thread.
     pub most_queued: u64,

@@ -1,12 +1,12 @@
-//! Random numbers from a seed, equal on all machines: SplitMix64. `urtica_wire::mix` is the same; a benchmark uses nothing of what
-//! it measures.
+//! Random numbers from a seed, which are equal on all machines: SplitMix64. `urtica_wire::mix` is the same function, but a
+//! benchmark uses no code that it measures.
 
 /// A stream of random numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Creates the stream of this seed.
+    /// Creates the stream with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// Returns a pseudo-random number, a different one for each `number`.
+/// Returns a pseudo-random number that differs for each `number`.
 #[inline]
 pub fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

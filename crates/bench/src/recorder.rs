@@ -1,4 +1,4 @@
-//! The measurements of one load thread: latency, the number outstanding over time, and its own CPU time.
+//! The measurements of a load thread: latency, the number outstanding over time, and its CPU time.
 
 use std::time::Instant;
 
@@ -6,13 +6,13 @@ use hdrhistogram::Histogram;
 
 use crate::controller_process::SchedTimes;
 
-/// The highest latency in the histogram; longer ones count as this.
+/// The highest latency in the histogram, as which longer ones count.
 const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits in the histogram.
 const DIGITS: u8 = 3;
 
-/// Nanoseconds since the load started, on one scale for all threads.
+/// A clock of nanoseconds since the load started, which all threads share.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
@@ -39,11 +39,11 @@ pub fn latency_histogram() -> Histogram<u64> {
         .expect("constant bounds that hdrhistogram accepts")
 }
 
-/// Measures one thread's load between [`Recorder::begin`] and [`Recorder::end`].
+/// A recorder of a thread's load between [`Recorder::begin`] and [`Recorder::end`].
 pub struct Recorder {
     latency: Histogram<u64>,
     latency_sum_ns: u128,
-    /// Packet-ins outstanding now, the integral of their number over time, and the end of that integral.
+    /// The number of packet-ins outstanding now, its integral over time, and the end of that integral.
     waiting: u64,
     waiting_ns: u128,
     waiting_until_ns: u64,
@@ -59,9 +59,9 @@ pub struct Recorder {
 pub struct Recording {
     /// Latencies in nanoseconds.
     pub latency: Histogram<u64>,
-    /// Their exact sum.
+    /// The exact sum of the latencies.
     pub latency_sum_ns: u128,
-    /// The integral of the number of outstanding packet-ins over time.
+    /// The total delay of packet-ins that were sent late because the load thread woke up late.
     pub waiting_ns: u128,
     /// The total delay of packet-ins that were sent after they were due because the load thread woke up late.
     pub late_ns: u128,
@@ -74,7 +74,7 @@ pub struct Recording {
 }
 
 impl Recorder {
-    /// Creates a recorder that does not measure yet.
+    /// Creates a recorder that is not measuring yet.
     pub fn new() -> Self {
         Self {
             latency: latency_histogram(),
@@ -97,7 +97,7 @@ impl Recorder {
         self.measuring = true;
     }
 
-    /// Ends the measurement; if it was not started, the recording is empty.
+    /// Ends the measurement. If it was not started, the recording is empty.
     pub fn end(mut self, now_ns: u64) -> Recording {
         if !self.measuring {
             self.begin(now_ns);
@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// Records that `count` replies took `latency_ns` each.
+    /// Records `count` replies with a latency of `latency_ns` each.
     #[inline]
     pub fn record(&mut self, latency_ns: u64, count: u64) {
         if self.measuring {
@@ -123,13 +123,12 @@ impl Recorder {
         }
     }
 
-    /// Notes that `count` more packet-ins are outstanding.
+    /// Notes that `count` further packet-ins are outstanding.
     pub fn add_waiting(&mut self, count: u64, now_ns: u64) {
         self.set_waiting(self.waiting + count, now_ns);
     }
 
-    /// Notes that one more is outstanding since the time at which it was due: earlier than now, as the load thread woke up
-    /// late.
+    /// Notes that another packet-in is outstanding since it was due, which is earlier than now if the load thread woke up late.
     pub fn add_due(&mut self, due_ns: u64, now_ns: u64) {
         self.add_waiting(1, now_ns);
         if self.measuring {
@@ -139,7 +138,7 @@ impl Recorder {
         }
     }
 
-    /// Notes that `count` fewer are outstanding.
+    /// Notes that `count` packet-ins are no longer outstanding.
     pub fn remove_waiting(&mut self, count: u64, now_ns: u64) {
         self.set_waiting(self.waiting.saturating_sub(count), now_ns);
     }

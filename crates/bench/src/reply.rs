@@ -1,4 +1,4 @@
-//! The full parser of a controller's answers to packet-ins, for all messages that the fast path does not recognise.
+//! The full parser of a controller's answers to packet-ins, for all messages that the fast path does not recognize.
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
@@ -20,23 +20,23 @@ pub enum Kind {
     PacketOut,
 }
 
-/// The parts of a reply that a switch would act on.
+/// The parts of a reply that a switch uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
-    /// Flow mod or packet-out.
+    /// The kind: flow mod or packet-out.
     pub kind: Kind,
     /// The header's xid.
     pub xid: u32,
-    /// The buffer that it releases, or NO_BUFFER.
+    /// The buffer that it releases, or `NO_BUFFER`.
     pub buffer_id: u32,
     /// The offset of the buffer id in the message.
     pub buffer_at: usize,
-    /// A flow mod's match.
+    /// The match of a flow mod.
     pub matching: Match<'a>,
-    /// Whether it is a packet-out, or a flow mod that adds an entry to the switch's one table.
+    /// Whether it is a packet-out, or a flow mod that adds an entry to the switch's only table.
     adds: bool,
     effect: Effect,
-    /// A packet-out's ingress port.
+    /// The ingress port of a packet-out.
     in_port: u32,
     frame: &'a [u8],
 }
@@ -50,11 +50,11 @@ pub struct Faults {
     pub matching: bool,
     /// The match also matches packets to other destinations.
     pub broad: bool,
-    /// The packet is output to a wrong port, to several, or not at all.
+    /// The packet is output to a wrong port, to several ports, or not at all.
     pub port: bool,
     /// The packet is modified before it is output.
     pub rewritten: bool,
-    /// The packet-out's frame is not the packet-in's.
+    /// The frame in the packet-out is not the packet-in's.
     pub frame: bool,
 }
 
@@ -69,7 +69,7 @@ const ADD: u16 = 0;
 const ETH_SRC_IN_FRAME: usize = 6;
 
 impl<'a> Reply<'a> {
-    /// Parses a complete message of this version; `None` if it is neither flow mod nor packet-out, or is malformed.
+    /// Parses a complete message of this version; `None` if it is malformed, or neither a flow mod nor a packet-out.
     pub fn parse(version: Version, message: &'a [u8]) -> Option<Self> {
         match (version, message.first_chunk::<2>()?) {
             (_, [other, _]) if *other != version.wire() => None,
@@ -80,7 +80,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Parses an `ofp_flow_mod` (1.0: 5.3.3). Modifying a missing entry adds it, too.
+    /// Parses an `ofp_flow_mod` (1.0: 5.3.3). Modifying a missing entry also adds it.
     fn flow_mod_10(message: &'a [u8]) -> Option<Self> {
         const MODIFY_STRICT: u16 = 2;
         let actions = message.get(72..)?;
@@ -114,7 +114,7 @@ impl<'a> Reply<'a> {
             buffer_id: be32(message, 32)?,
             buffer_at: 32,
             matching: Match::Oxm(oxm, MATCH_AT + 4),
-            // Table 0, the only one, and OFPFC_ADD.
+            // Table 0, which is the only one, and OFPFC_ADD.
             adds: be16(message, TABLE_AND_COMMAND_AT)? == ADD,
             effect: Effect::of_instructions(instructions)?,
             in_port: IN_PORT,
@@ -170,12 +170,12 @@ impl<'a> Reply<'a> {
         if is_right { output } else { Output::Wrong }
     }
 
-    /// Returns the offset in the message of an exactly matched source MAC, if any.
+    /// Returns the offset in the message of an exactly matched source MAC, if there is one.
     pub fn eth_src_at(&self) -> Option<usize> {
         self.matching.eth_src_at()
     }
 
-    /// Returns the source MAC of a packet-out's frame.
+    /// Returns the source MAC in a packet-out's frame.
     pub fn frame_eth_src(&self) -> Option<[u8; 6]> {
         self.frame
             .get(ETH_SRC_IN_FRAME..ETH_SRC_IN_FRAME + 6)?

@@ -1,4 +1,4 @@
-//! A whole run: starts the load threads together, collects their reports, and makes the [`Report`].
+//! A whole run, which starts the load threads together, collects their reports, and creates the [`Report`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::socket::allow_open_files;
 pub enum Live<'a> {
     /// The load starts, with this many switches ready.
     Started {
-        /// How many completed their handshake.
+        /// The number of switches that completed their handshake.
         ready: u32,
     },
     /// A test has ended.
@@ -29,12 +29,12 @@ pub enum Live<'a> {
     Closed(&'a Closed),
 }
 
-/// Runs a load from connecting to the last reply. `tell` is called for each event. Once `stop` is true, it ends with a
-/// report of the measurements until then.
+/// Runs a load from connecting to the last reply. Calls `tell` for each event. When `stop` becomes true, it ends with a report
+/// of the measurements until then.
 ///
 /// # Errors
-/// Invalid settings, a controller that cannot be reached or does not complete a handshake, and a stop before the load
-/// started. A run that loses connections continues with the others, if there are any, and lists them in its report.
+/// If settings are invalid, the controller cannot be reached or does not complete a handshake, or the run is stopped before the
+/// load starts. A run that loses connections continues with the others, if there are any, and lists them in its report.
 pub fn run(
     config: &LoadConfig,
     stop: &AtomicBool,
@@ -59,7 +59,7 @@ pub fn run(
                             .run(&started)
                     });
                     if let Err(error) = result {
-                        // The coordinator has given up and needs no reason.
+                        // If sending fails, the coordinator has given up, and needs no reason.
                         let _ = failed.send(Progress::Failed(error));
                     }
                 });
@@ -71,7 +71,7 @@ pub fn run(
     })
 }
 
-/// Runs a load thread's part. A panic, which is a bug, becomes an error, so that no thread waits for its reports for ever.
+/// Runs a load thread's part. Converts a panic, which is a bug, to an error, so that reports are not awaited forever.
 fn contain(part: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -91,7 +91,7 @@ fn watch(pid: u32) -> Result<ControllerProcess, Error> {
     })
 }
 
-/// Returns the datapath ids of each thread's switches.
+/// Returns the datapath ids of the switches of each thread.
 fn shares(config: &LoadConfig) -> impl Iterator<Item = std::ops::Range<u64>> {
     let (switches, threads, first) = (
         u64::from(config.switches),
@@ -154,7 +154,7 @@ impl<'a> Coordinator<'a> {
             + self.config.delay.as_nanos() as u64
             + Duration::from_millis(5).as_nanos() as u64;
         for start in &starts {
-            // A thread that ended has reported why.
+            // A thread that has ended has reported why.
             let _ = start.send(start_ns);
         }
         if self.config.warmup == 0 {
@@ -203,7 +203,7 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// Handles one report; returns `true` if it is that a thread is ready.
+    /// Handles a report. Returns `true` if it reports that a thread is ready.
     fn take(&mut self, tell: &mut dyn FnMut(Live<'_>)) -> Result<bool, Error> {
         let Ok(progress) = self.incoming.recv() else {
             return Err(Error::Invalid(

@@ -1,4 +1,4 @@
-//! Sockets: connecting to a controller, listening like one, and the file-descriptor limit.
+//! Sockets: connecting to a controller, listening like one, and the limit on file descriptors.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
 const BACKLOG: i32 = 4096;
 
-/// An address to connect to, its name resolved.
+/// An address to connect to, whose name was resolved.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A TCP endpoint.
@@ -43,7 +43,7 @@ impl Target {
                     .to_socket_addrs()
                     .map_err(failed)?
                     .collect::<Vec<_>>();
-                // A name like localhost has addresses of both kinds, and controllers mostly listen at the IPv4 one.
+                // A name such as localhost has addresses of both versions, and controllers mostly listen at the IPv4 one.
                 found.sort_by_key(SocketAddr::is_ipv6);
                 let unknown = || {
                     failed(io::Error::new(
@@ -64,8 +64,8 @@ impl Target {
 
     /// Returns a connected, non-blocking socket without Nagle's delay.
     ///
-    /// If the controller's listen backlog is full, the system would retry only after a second, so each attempt is aborted
-    /// sooner and repeated.
+    /// If the controller's listen backlog is full, the system would only retry after a second, so each attempt is aborted sooner
+    /// and repeated.
     pub fn connect(&self) -> io::Result<OwnedFd> {
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         let mut patience = FIRST_ATTEMPT;
@@ -145,7 +145,7 @@ fn listen_tcp(address: Option<SocketAddr>) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Listens at a Unix socket; a stale socket file is replaced.
+/// Listens at a Unix socket, and replaces a stale socket file.
 fn listen_unix(file: &std::path::Path) -> io::Result<OwnedFd> {
     let socket = stream_socket(AddressFamily::UNIX)?;
     let address = SocketAddrUnix::new(file)?;
@@ -168,12 +168,12 @@ pub fn local_port(socket: impl AsFd) -> Option<u16> {
         .map(|address| address.port())
 }
 
-/// Returns `true` if connections are accepted at this TCP address.
+/// Returns `true` if a server accepts connections at this TCP address.
 pub fn is_listening(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
 }
 
-/// Raises the limit on open files for `sockets` sockets; the error contains the command to type.
+/// Raises the limit on open files for `sockets` sockets. The error contains the command that the user can run.
 pub fn allow_open_files(sockets: u32) -> Result<(), Error> {
     let wanted = u64::from(sockets) + 64;
     let limit = getrlimit(Resource::Nofile);

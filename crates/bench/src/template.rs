@@ -1,9 +1,9 @@
-//! The fast path of the checker: compares replies with the last good one as a whole.
+//! The fast path of the checker, which compares replies with the last good one as a whole.
 //!
-//! A controller answers all packet-ins much alike: only xid, buffer id and source MAC differ, and for the next reply in
-//! order all three are known. So a reply that passed the full check becomes a template, and following replies need not be
-//! parsed: if the three values are the expected ones and all other bytes equal the template's, the reply is right for the
-//! same reasons. All other replies get the full check.
+//! A controller's answers to packet-ins differ only in xid, buffer id and source MAC, and for the next reply in order all three
+//! are known. So a reply that passed the full check becomes a template, and following replies need not be parsed: if the three
+//! values are the expected ones and all other bytes equal the template's, the reply is correct for the same reasons. All other
+//! replies get the full check.
 //!
 //! ```text
 //! while replies are left and packet-ins wait in order:
@@ -17,10 +17,10 @@ use crate::identity::Identity;
 use crate::packet_in::Cursor;
 use crate::reply::Reply;
 
-/// Bytes that must be readable after the last message given to [`Template::take_run`].
+/// The number of bytes that must be readable after the last message passed to [`Template::take_run`].
 pub const SLACK: usize = 16;
 
-/// Slightly more than an exact flow mod for IPv6 and UDP in 1.3.
+/// The maximum length, slightly more than that of an exact flow mod for IPv6 and UDP in 1.3.
 const MAX_LEN: usize = 208;
 
 /// The expected form of the next reply in order.
@@ -30,17 +30,17 @@ pub struct Template {
     mask: [u8; MAX_LEN],
     len: usize,
     buffer_at: usize,
-    /// All ones if the controller copies the packet-in's xid; zero, to compare nothing, if it does not.
+    /// All ones if the controller copies the packet-in's xid; otherwise zero, so that nothing is compared.
     xid_mask: u32,
-    /// The offset of the source MAC, and the bits of it to compare; none if the reply does not contain it.
+    /// The offset of the source MAC, and the bits of it to compare, which are none if the reply does not contain it.
     source_at: usize,
     source_mask: u64,
 }
 
-/// How much of replies is compared.
+/// The extent to which replies are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Every byte.
+    /// All bytes.
     Whole,
     /// Version, type, length and buffer id.
     Count,
@@ -59,7 +59,7 @@ impl Template {
         mask[..message.len()].fill(0xff);
         mask[4..8].fill(0);
         mask[reply.buffer_at..reply.buffer_at + 4].fill(0);
-        // If a controller's match has another MAC, replies are compared with that constant.
+        // If a controller's match contains another MAC, replies are compared with that constant.
         let source = identity.source_bytes(cursor.source);
         let source_at = reply
             .eth_src_at()
@@ -91,8 +91,8 @@ impl Template {
         self.len
     }
 
-    /// Consumes from the front of `bytes`, of which those from `end` on are slack, the replies to the packet-ins from
-    /// `cursor` on, at most `most` of them, and advances the cursor. Returns their number.
+    /// Consumes replies to the packet-ins from `cursor` on from the front of `bytes`, at most `most` of them, and advances the
+    /// cursor. Bytes from `end` on are slack. Returns the number of replies.
     #[inline]
     pub fn take_run(
         &self,
@@ -123,7 +123,7 @@ impl Template {
         run(self, bytes, end, identity, cursor, most)
     }
 
-    /// `LEN` is the length rounded up to whole vectors; the mask hides the bytes after the message.
+    /// Like `take_run`, with the length rounded up to whole vectors as `LEN`. The mask hides the bytes after the message.
     fn take_run_of<const LEN: usize>(
         &self,
         bytes: &[u8],
@@ -181,7 +181,7 @@ impl Template {
         taken
     }
 
-    /// Returns `true` if the variable parts are those of the packet-in at `cursor`.
+    /// Returns `true` if the variable parts are those for the packet-in at `cursor`.
     #[inline(always)]
     fn names(&self, message: &[u8], identity: Identity, cursor: Cursor) -> bool {
         let xid = (u32_at(message, 4) ^ cursor.xid().to_be()) & self.xid_mask;
@@ -192,7 +192,7 @@ impl Template {
     }
 }
 
-/// Returns zero if `message` equals `template` wherever `mask` has ones.
+/// Returns zero if `message` equals `template` in all bits of `mask`.
 #[inline(always)]
 fn differs<const LEN: usize>(message: &[u8; LEN], template: &[u8; LEN], mask: &[u8; LEN]) -> u64 {
     let words = message
@@ -209,7 +209,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("a range of four"))
 }
 
-/// Reads little-endian, so that the six bytes of a MAC are the low 48 bits.
+/// Reads a little-endian word, so that the six bytes of a MAC are the low 48 bits.
 #[inline(always)]
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a range of eight"))

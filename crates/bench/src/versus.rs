@@ -1,8 +1,8 @@
-//! Comparison of controllers: ours and others run under the same load alternately, round after round, so that changes on the
+//! Comparison of controllers: Urtica and others run with the same load alternately, round after round, so that changes of the
 //! machine affect all of them alike.
 //!
-//! In each round, each server is started on its own core, loaded from another core, and stopped; the order within a round is
-//! drawn. Prefer the ratios to the figures: each is the median of those of the rounds.
+//! In each round, each server is started on its own core, loaded from another core, and stopped. The order within a round is
+//! random. The ratios, each of which is the median of those of the rounds, are more reliable than the figures.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -26,13 +26,13 @@ use crate::report::Report;
 use crate::run::run;
 use crate::socket::is_listening;
 
-/// The time limit for a server to listen; Python ones need a few seconds.
+/// The time limit for a server to listen; servers in Python need a few seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time that a server has to stop before it is killed.
+/// The time in which a server must stop before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// os-ken no longer includes its example applications, so this is one like them.
+/// A learning switch like those of os-ken, which no longer includes its example applications.
 const OS_KEN_LEARNING_SWITCH: &str = include_str!("os_ken_learning_switch.py");
 
 /// A participant of the comparison.
@@ -45,9 +45,9 @@ pub enum Contender {
     Limit,
     /// Open vSwitch's test controller.
     OvsTestcontroller,
-    /// A learning switch on os-ken, answering as its simple_switch did.
+    /// A learning switch on os-ken, which answers like os-ken's former simple_switch.
     OsKen,
-    /// A controller that is running already.
+    /// A controller that is already running.
     Running(Address),
 }
 
@@ -87,15 +87,15 @@ pub struct VersusConfig {
     pub rounds: u32,
     /// The core of the server under test.
     pub server_core: usize,
-    /// The load; its address is replaced by each contender's, and null responders are not expected to learn.
+    /// The load, in which the address is replaced by each contender's. Null responders are not expected to learn.
     pub load: LoadConfig,
-    /// The program to start for ours and for `limit`.
+    /// The program to start for `ours` and `limit`.
     pub program: PathBuf,
     /// The seed of the order within each round.
     pub seed: u64,
 }
 
-/// The result of a comparison: ours first.
+/// The result of a comparison, in which ours is first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// The program's version.
@@ -112,36 +112,36 @@ pub struct Comparison {
     pub contenders: Vec<Standing>,
 }
 
-/// One contender's figures over all rounds.
+/// A contender's figures over all rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Standing {
     /// Its name.
     pub name: String,
-    /// Packet-ins answered per second.
+    /// The number of packet-ins answered per second.
     pub responses_per_s: Measure,
-    /// CPU time of its process per packet-in answered, in microseconds.
+    /// The CPU time of its process per answered packet-in, in microseconds.
     pub cpu_us: Option<Measure>,
-    /// Median latency in microseconds.
+    /// The median latency in microseconds.
     pub p50_us: Measure,
-    /// Wrong, lost, repeated and missing answers, in all rounds together.
+    /// The number of wrong, lost, repeated and missing answers, in all rounds together.
     pub faults: u64,
     /// The number of rounds in which the load generator was the bottleneck.
     pub load_bound_rounds: u32,
 }
 
-/// One figure over all rounds, and its comparison with ours.
+/// A figure over all rounds, and its comparison with ours.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measure {
-    /// Its spread.
+    /// The spread of the figure.
     pub spread: Spread,
-    /// Ours divided by this one, round by round; `None` if a side has no figure.
+    /// The ratio of our figure to this one, round by round; `None` if one of them is missing.
     pub ours_over_this: Option<Ratio>,
 }
 
-/// Runs all rounds, or those that are complete when `stop` becomes true; `tell` is called after each server's turn.
+/// Runs all rounds, or those that are complete when `stop` becomes true. Calls `tell` after each server's turn.
 ///
 /// # Errors
-/// A contender that is not installed or does not start, an error of a run, and a stop before the first round is complete.
+/// If a contender is not installed or does not start, a run fails, or `stop` becomes true before the first round is complete.
 pub fn versus(
     config: &VersusConfig,
     stop: &AtomicBool,
@@ -165,7 +165,7 @@ pub fn versus(
         let mut reports: Vec<Option<Report>> = vec![None; contenders.len()];
         for index in order {
             let report = match turn(config, contenders[index], stop) {
-                // Ctrl-C also reaches the servers, so that one may end before its load does.
+                // Ctrl-C also reaches the servers, so one of them may end before its load does.
                 _ if stop.load(Ordering::Relaxed) => break,
                 report => report?,
             };
@@ -219,8 +219,8 @@ fn turn(config: &VersusConfig, contender: &Contender, stop: &AtomicBool) -> Resu
     }
 }
 
-/// Returns an address that no other process will use: a free port of a loopback address derived from this process's id, as
-/// on 127.0.0.1 another process might take the port before the server does.
+/// Returns an address that no other process will use: a free port of a loopback address that is derived from this process's id,
+/// since another process might use a port of 127.0.0.1 before the server does.
 fn free_address() -> Result<SocketAddr, Error> {
     let [_, high, mid, low] = std::process::id().to_be_bytes();
     let own = Ipv4Addr::new(127, 64 | high & 0x3f, mid, low);
@@ -289,7 +289,7 @@ fn has_os_ken() -> bool {
     python.status().is_ok_and(|status| status.success())
 }
 
-/// A server started by this process, and stopped when dropped.
+/// A server started by this process, which is stopped on drop.
 struct Server {
     child: Child,
 }
@@ -327,7 +327,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Terminates it by its own id, and kills it if it does not stop.
+    /// Terminates it by its process id, and kills it if it does not stop.
     fn drop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         let asked = rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok();
@@ -338,13 +338,13 @@ impl Drop for Server {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        // An error means that it has ended already.
+        // An error means that it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts a command on one core: a child inherits the affinity of the thread that starts it.
+/// Starts a command on one core, by the affinity that a child inherits from the thread that starts it.
 fn spawn_on(command: &mut Command, core: usize) -> io::Result<Child> {
     let own = sched_getaffinity(None)?;
     if core >= CpuSet::MAX_CPU {
@@ -451,7 +451,7 @@ impl Standing {
 }
 
 impl Measure {
-    /// Computes a measure from the values of each round.
+    /// Computes a measure from the values in each round.
     fn new(ours: &[f64], its: &[f64]) -> Self {
         Self {
             spread: Spread::of(its),
@@ -521,7 +521,7 @@ mod tests {
 
     #[test]
     fn ratios_are_ours_over_theirs() {
-        // In the second round the machine was twice as fast.
+        // In the second round, the machine was twice as fast.
         let with_rate = |rate: f64| {
             let mut report = sample();
             report.responses_per_s.mean = rate;

@@ -1,5 +1,5 @@
-//! The load against the null responder, and against misbehaving controllers, all in this process. Durations are tiny, and no
-//! test depends on speed.
+//! Tests of the load with the null responder and with misbehaving controllers, all within this process. Durations are very
+//! short, and no test depends on speed.
 
 mod common;
 
@@ -23,7 +23,7 @@ use urtica_socket::Address;
 fn limit() -> Address {
     let limit = Limit::listen(&"ptcp:0:127.0.0.1".parse().unwrap()).unwrap();
     let port = limit.port().unwrap();
-    // The thread ends with the test's process.
+    // The thread ends with the process of the test.
     thread::spawn(move || limit.run());
     tcp(port)
 }
@@ -96,7 +96,7 @@ fn window_and_ping_pong_keep_their_bound() {
     }
 }
 
-/// With fewer outstanding than switches, each switch is still served; also with several threads.
+/// With fewer outstanding packet-ins than switches, each switch is still served, also with several threads.
 #[test]
 fn switches_share_the_limit_of_outstanding_packet_ins() {
     for threads in [1, 2] {
@@ -135,7 +135,7 @@ fn a_rate_is_not_exceeded() {
         ..config(limit())
     })
     .unwrap();
-    // 3 switches, a thousand times a second each for the elapsed time, and the one due at the start.
+    // 3 switches, a thousand times per second each for the elapsed time, plus the packet-in due at the start.
     let elapsed_s: f64 = report.tests.iter().map(|test| test.elapsed_s).sum();
     let most = 3.0 * (elapsed_s * 1000.0 + 1.0);
     assert!(report.tally.answered as f64 <= most, "{:?}", report.tally);
@@ -209,7 +209,7 @@ fn reports_are_complete() {
 
 #[test]
 fn connecting_without_a_listener_is_an_error() {
-    // Bound, so that no other process uses it, but not listening.
+    // The address is bound, so that no other process uses it, but nothing listens.
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = SocketAddrV4::try_from(getsockname(&socket).unwrap()).unwrap();
@@ -251,7 +251,7 @@ fn waiting_packet_ins_are_not_lost_while_others_are_answered() {
 #[test]
 fn unanswered_packet_ins_are_lost() {
     let address = controller(|number, stream| {
-        // Returns when the connection closes: it reads all, and answers nothing.
+        // This returns when the connection closes: it reads everything, and answers nothing.
         answer_packet_ins(stream, if number == 1 { 0 } else { usize::MAX });
         let _ = std::io::copy(stream, &mut std::io::sink());
     });
@@ -269,7 +269,7 @@ fn continues_without_a_closed_connection() {
         tests: 100_000,
         ..config(address)
     };
-    // Stops when the others have been answered in a test that started without it.
+    // This stops when the others have been answered in a test that started without it.
     let (stop, mut told) = (AtomicBool::new(false), 0);
     let report = run(&config, &stop, |live| match live {
         Live::Closed(_) => told += 1,
@@ -463,7 +463,7 @@ fn a_controller_of_the_other_version_is_an_error() {
 fn a_header_with_a_length_below_eight_ends_the_connection() {
     let address = controller(|number, stream| {
         if number == 0 {
-            // Both the connection and the test's process survive a failed write.
+            // Both the connection and the process of the test survive a failed write.
             let _ = stream.write_all(&[1, 14, 0, 0, 0, 0, 0, 0]);
         }
         answer_packet_ins(stream, usize::MAX);

@@ -1,4 +1,4 @@
-//! Controllers that answer incorrectly, each in its own way: `--verify` reports each fault, and accepts none of them.
+//! Controllers that each answer incorrectly in a different way: `--verify` reports each fault, and accepts none of them.
 
 mod common;
 
@@ -91,7 +91,7 @@ impl PacketIn {
         &self.frame()[6..12]
     }
 
-    /// A correct flow mod of 1.0 that matches ports and addresses, with these actions.
+    /// Returns a correct flow mod of 1.0 that matches on ports and addresses, with these actions.
     fn flow_mod_10(&self, actions: &[u8]) -> Vec<u8> {
         let mut message = vec![1, 14, 0, 72 + actions.len() as u8];
         message.extend(self.xid());
@@ -106,7 +106,7 @@ impl PacketIn {
         message
     }
 
-    /// Like `flow_mod_10`, with these wildcards, and these bytes of the match, by offset.
+    /// Like `flow_mod_10`, with these wildcards, and these bytes of the match given by offset.
     fn matching_10(&self, wildcards: u32, fields: &[(usize, &[u8])]) -> Vec<u8> {
         let mut message = self.flow_mod_10(&output_10(RIGHT));
         message[8..12].copy_from_slice(&wildcards.to_be_bytes());
@@ -116,7 +116,7 @@ impl PacketIn {
         message
     }
 
-    /// A flow mod of 1.3 with these OXM fields and instructions.
+    /// Returns a flow mod of 1.3 with these OXM fields and instructions.
     fn flow_mod_13(&self, oxm: &[u8], instructions: &[u8]) -> Vec<u8> {
         let mut message = vec![4, 14, 0, 0];
         message.extend(self.xid());
@@ -131,7 +131,7 @@ impl PacketIn {
         message
     }
 
-    /// A flow mod that matches the destination and these fields, with the correct output.
+    /// Returns a flow mod that matches on the destination and these fields, with the correct output.
     fn matching_13(&self, more: &[u8]) -> Vec<u8> {
         let oxm = [&[0x80, 0, 6, 6], self.eth_dst(), more].concat();
         self.flow_mod_13(&oxm, &apply(&output_13(RIGHT)))
@@ -186,7 +186,7 @@ fn accepts_many_forms_of_correct_answers() {
             packet.flow_mod_10(&[output_10(2), output_10(3), output_10(4)].concat())
         }),
         (V10, UDP, |packet| {
-            // All fields: in_port to tp_dst, no VLAN, TOS 0x28, and full-length prefixes.
+            // All fields from in_port to tp_dst, no VLAN, TOS 0x28, and full-length prefixes.
             let network = [
                 &[0x28, 17, 0, 0, 192, 168, 0, 40, 192, 168, 1, 40][..],
                 &[0xc0, 0, 0, 53],
@@ -196,7 +196,7 @@ fn accepts_many_forms_of_correct_answers() {
                 &[(18, &[0xff; 2]), (22, &[8, 0]), (24, &network.concat())],
             )
         }),
-        // A queue of the right port.
+        // A queue of the correct port.
         (V10, CBENCH, |packet| {
             packet.flow_mod_10(&[0, 11, 0, 16, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
         }),
@@ -241,7 +241,7 @@ fn flow_mods_that_add_no_entry() {
             message
         });
     }
-    // Modifying a missing entry adds it in 1.0 only; there is one table.
+    // Only in 1.0 does modifying a missing entry add it. There is only one table.
     for (at, value) in [(25, 1), (25, 3), (24, 1)] {
         named(V13, CBENCH, NO_ENTRY, move |packet| {
             let mut message = packet.matching_13(&[]);
@@ -278,7 +278,7 @@ fn matches_that_are_too_broad() {
 
 #[test]
 fn matches_of_1_0_that_miss_the_packet() {
-    // VLAN 7 on an untagged frame; and none, and the wrong priority, on a tagged one.
+    // VLAN 7 on an untagged frame; then no VLAN, and the wrong priority, on a tagged one.
     named(V10, UDP, WRONG_MATCH, |packet| {
         packet.matching_10(0x003f_fff0, &[(18, &[0, 7])])
     });
@@ -317,7 +317,7 @@ fn matches_of_1_3_that_miss_the_packet_or_that_switches_refuse() {
         &[
             0x80, 0, 10, 2, 8, 0, 0x80, 0, 20, 1, 17, 0x80, 0, 28, 2, 0, 53,
         ],
-        // A masked address that differs under the mask; bits outside the mask; a mask of an unmaskable field.
+        // A masked address that differs under the mask; bits outside the mask; a mask of a field that cannot be masked.
         &[
             0x80, 0, 10, 2, 8, 0, 0x80, 0, 25, 8, 192, 168, 2, 0, 255, 255, 255, 0,
         ],
@@ -325,7 +325,7 @@ fn matches_of_1_3_that_miss_the_packet_or_that_switches_refuse() {
             0x80, 0, 10, 2, 8, 0, 0x80, 0, 25, 8, 192, 168, 1, 40, 255, 255, 255, 0,
         ],
         &[0x80, 0, 11, 4, 8, 0, 0xff, 0xff],
-        // An unknown field, an experimenter's, the destination again, and an address without its Ethertype.
+        // An unknown field, an experimenter's field, the destination again, and an address without its EtherType.
         &[0x80, 0, 0x80, 1, 0],
         &[0xff, 0xff, 0, 4, 0, 0, 0, 1],
         &[0x80, 0, 6, 6, 0x80, 0, 0, 0, 0, 1],
@@ -341,7 +341,7 @@ fn matches_of_1_3_that_miss_the_packet_or_that_switches_refuse() {
 fn outputs_to_wrong_ports() {
     for ports in [
         &[3][..],
-        // To the ingress port; to the controller; to some ports, which is not a flood; twice; and nowhere.
+        // To the ingress port, to the controller, to some ports, which is not a flood, twice, and to no port.
         &[1],
         &[0xfffd],
         &[2, 3],
@@ -367,7 +367,7 @@ fn outputs_to_wrong_ports() {
             packet.flow_mod_13(&oxm, &instructions)
         });
     }
-    // A flood that includes the ingress port, as the packet-out does not specify it.
+    // A flood that includes the ingress port, since the packet-out does not specify it.
     named(V10, CBENCH, WRONG_PORT, |packet| {
         packet.packet_out_10(packet.buffer_id(), 0xffff, &output_10(0xfffb), &[])
     });
@@ -386,7 +386,7 @@ fn modified_packets() {
         });
     }
     named(V13, CBENCH, CHANGED, |packet| {
-        // In an action set the output is executed last, at any position.
+        // In an action set, the output is executed last, whatever its position.
         let decrement_ttl = [0, 24, 0, 8, 0, 0, 0, 0];
         let mut write = apply(&[&output_13(RIGHT)[..], &decrement_ttl].concat());
         write[1] = 3;
@@ -402,7 +402,7 @@ fn modified_packets() {
 
 #[test]
 fn a_wrong_flow_mod_with_a_right_packet_out() {
-    // Without a buffer id and with its own xid, it answers nothing; its fault is detected anyway.
+    // Without a buffer id and with another xid, it answers nothing, but its fault is detected.
     named(V10, CBENCH, WRONG_PORT, |packet| {
         let mut flow_mod = packet.flow_mod_10(&output_10(3));
         flow_mod[4] = 0x77;
@@ -444,7 +444,7 @@ fn unsolicited_and_repeated_answers() {
 
 #[test]
 fn unanswered_packet_ins_at_the_end_are_faults() {
-    // One answer for two packet-ins: the other is lost, as its switch is skipped or the run ends first.
+    // One answer for two packet-ins: the other is lost, because its switch is skipped or the run ends first.
     let address = controller_of(V10, |_, stream| {
         while let Some(message) = next_packet_in(stream) {
             let packet_in = PacketIn {

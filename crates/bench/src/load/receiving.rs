@@ -23,7 +23,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles all complete messages of the first `end` bytes of the input, and keeps the rest for later.
+    /// Handles all complete messages in the first `end` bytes of the input, and keeps the rest for later.
     fn take_input(&mut self, index: usize, end: usize) {
         let now_ns = self.clock.now_ns();
         let answered_before = self.tally.answered;
@@ -44,7 +44,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Returns the offset of the first incomplete message, and the reason that the connection is unusable, if it is.
+    /// Returns the offset of the first incomplete message, and the reason why the connection is unusable, if it is.
     fn take_messages(&mut self, index: usize, end: usize, now_ns: u64) -> (usize, Option<String>) {
         let mut at = 0;
         loop {
@@ -91,7 +91,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Acts on a message that is not a reply; returns the reason that the connection is unusable, if it is.
+    /// Handles a message that is not a reply. Returns the reason why the connection is unusable, if it is.
     fn note(&mut self, index: usize, event: Event) -> Option<String> {
         let switch = &mut self.switches[index];
         self.last_input = Instant::now();

@@ -15,11 +15,11 @@ enum Sent {
 }
 
 impl Worker<'_> {
-    /// Sends as much as is allowed and the socket accepts.
+    /// Sends as much as is allowed, while the socket accepts it.
     pub(super) fn send_all(&mut self, index: usize) {
         let wants_write = loop {
             match self.send_once(index) {
-                // At full rate, the next switch is served after each train.
+                // At full rate, the next switch has its turn after each train.
                 Ok(Sent::Train) if self.config.mode == Mode::MaxRate => break true,
                 Ok(Sent::Train | Sent::Control) => {}
                 Ok(Sent::Nothing) => break self.has_unsent(index),
@@ -53,7 +53,7 @@ impl Worker<'_> {
         stream.is_some_and(Stream::has_unsent)
     }
 
-    /// Calls `send` once: for replies to requests if there are any and no packet-in is sent in part, else for packet-ins.
+    /// Calls `send` once: for replies to requests if there are any and no packet-in was sent in part, otherwise for packet-ins.
     fn send_once(&mut self, index: usize) -> io::Result<Sent> {
         let switch = &mut self.switches[index];
         let Some(stream) = &mut switch.stream else {
@@ -75,7 +75,7 @@ impl Worker<'_> {
     fn packet_ins_to_send(&mut self, index: usize) -> usize {
         let switch = &mut self.switches[index];
         if self.phase != Phase::Load || !switch.ready {
-            // Only the rest of a packet-in sent in part.
+            // Only the rest of a packet-in that was sent in part.
             return usize::from(switch.sent_in_part > 0);
         }
         let lost = switch.outstanding.give_up_overtaken();
@@ -110,7 +110,7 @@ impl Worker<'_> {
         switch.sent_in_part = bytes % self.train.message_len();
         switch.outstanding.sent(whole, now_ns);
         switch.due = switch.due.saturating_sub(whole);
-        // On a schedule they have waited since they were due.
+        // On a schedule, packet-ins have been waiting since they were due.
         if !matches!(self.config.mode, Mode::Rate(_)) {
             self.recorder.add_waiting(whole, now_ns);
         }

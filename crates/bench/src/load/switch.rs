@@ -1,4 +1,4 @@
-//! An emulated switch of a thread, and the thread's share of all.
+//! An emulated switch of a thread, and the thread's share of outstanding packet-ins.
 
 use crate::checker::{Checker, Rules};
 use crate::config::{LoadConfig, Mode};
@@ -19,11 +19,11 @@ pub(super) struct Switch {
     pub(super) most_waiting: u64,
     /// The start of an incomplete message.
     pub(super) tail: Vec<u8>,
-    /// Replies to requests, which wait for the end of a packet-in sent in part.
+    /// Replies to requests, which wait for the end of a packet-in that was sent in part.
     pub(super) control: Vec<u8>,
-    /// Bytes of the next packet-in that the socket has accepted already.
+    /// The number of bytes of the next packet-in that the socket has already accepted.
     pub(super) sent_in_part: usize,
-    /// Packet-ins that are due by the schedule, or that the switch may send of the thread's share.
+    /// The number of packet-ins that are due by the schedule, or that the switch may send from the thread's share.
     pub(super) due: u64,
     pub(super) wants_write: bool,
     pub(super) answered: u64,
@@ -86,11 +86,11 @@ impl Switch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) most: u64,
-    /// Outstanding packet-ins, and those that a switch may send but its socket has not accepted.
+    /// The number of outstanding packet-ins, plus those that a switch may send but its socket has not accepted.
     pub(super) used: u64,
-    /// The switch to serve next.
+    /// The switch that has the next turn.
     pub(super) next: usize,
-    /// The number that a switch may send when it is served.
+    /// The number of packet-ins that a switch may send per turn.
     pub(super) at_a_time: u64,
 }
 
@@ -108,7 +108,7 @@ impl Share {
     }
 }
 
-/// The due times of packet-ins in [`Mode::Rate`]: the switches send round-robin, evenly spaced.
+/// The due times of packet-ins in [`Mode::Rate`]. The switches send round-robin, at equal intervals.
 pub(super) struct Schedule {
     pub(super) start_ns: u64,
     /// The interval between two packet-ins of all switches together.

@@ -1,7 +1,7 @@
-//! The report as one self-contained HTML page: tables, and plots as SVG drawn by plotters.
+//! The report as a self-contained HTML page: tables, and plots that plotters draws as SVG.
 //!
-//! The plots are drawn in marker colours, which are then replaced by CSS variables, so that the page follows the
-//! reader's light or dark setting and prints black on white.
+//! The plots are drawn in marker colours, which are then replaced by CSS variables, so that the page follows the reader's light
+//! or dark setting, and is printed in black on white.
 
 use std::fmt::{Display, Write as _};
 
@@ -15,7 +15,7 @@ const GRID: RGBColor = RGBColor(4, 5, 6);
 const SERIES: RGBColor = RGBColor(7, 8, 9);
 const SIZE: (u32, u32) = (760, 300);
 
-/// The maximum number of switches that have their own bars; with more, each bar is a group.
+/// The maximum number of switches with separate bars. With more, each bar is a group.
 const MAX_BARS: usize = 128;
 
 type Drawn = Result<String, Box<dyn std::error::Error>>;
@@ -78,7 +78,7 @@ fn tiles(report: &Report) -> String {
     format!("<div class=\"tiles\">{tiles}</div>\n")
 }
 
-/// Returns a plot with its heading and caption; nothing if the plot is empty.
+/// Returns a plot with its heading and caption; empty if the plot is.
 fn figure(heading: &str, caption: &str, svg: Drawn) -> String {
     match svg {
         Ok(svg) if !svg.is_empty() => {
@@ -91,7 +91,7 @@ fn figure(heading: &str, caption: &str, svg: Drawn) -> String {
     }
 }
 
-/// Replaces marker colours by CSS variables, lets the plot scale with the page, and names it for screen readers.
+/// Replaces marker colours by CSS variables, scales the plot with the page, and names it for screen readers.
 fn themed(svg: &str, name: &str) -> String {
     svg.replace("#010203", "var(--ink)")
         .replace("#040506", "var(--grid)")
@@ -105,7 +105,7 @@ fn themed(svg: &str, name: &str) -> String {
 }
 
 fn latency_plot(report: &Report) -> Drawn {
-    // Scaled logarithmically by hand, so that all plots have axes of one type.
+    // The logarithm is taken here, so that all plots have axes of one type.
     let points: Vec<(f64, f64)> = report
         .latency
         .iter()
@@ -204,7 +204,7 @@ struct Axes<'a> {
     x: (f64, f64),
     x_name: String,
     x_label: &'a dyn Fn(f64) -> String,
-    /// At least 1.
+    /// The end of the vertical axis; at least 1.
     top: f64,
     y_name: &'a str,
     y_label: &'a dyn Fn(f64) -> String,
@@ -415,7 +415,7 @@ fn micros(us: f64) -> String {
     }
 }
 
-/// Formats a mark on an axis of counts: empty between two whole numbers.
+/// Formats a mark on an axis of counts; empty if it is not a whole number.
 fn whole(value: f64) -> String {
     if (value - value.round()).abs() < 1e-6 {
         format!("{value:.0}")

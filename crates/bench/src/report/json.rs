@@ -1,9 +1,9 @@
-//! The report as JSON: every figure under the name of its field in [`Report`], units last.
+//! The report as JSON, in which every figure has the name of its field in [`Report`], with its unit last.
 
 use super::Report;
 use crate::versus::Comparison;
 
-/// Writes one JSON object for one run, an array of them for a ranged test; indented, with a newline at the end.
+/// Writes one JSON object for a run, or an array of them for a ranged test; indented, with a newline at the end.
 pub fn write(reports: &[Report]) -> String {
     let text = match reports {
         [report] => serde_json::to_string_pretty(report),

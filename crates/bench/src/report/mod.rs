@@ -1,4 +1,4 @@
-//! The result of a run, and its three forms: text like cbench's, JSON, and one HTML page.
+//! The result of a run, and its three forms: text like cbench's, JSON, and an HTML page.
 
 pub mod html;
 pub mod json;
@@ -21,35 +21,35 @@ pub struct Report {
     pub urtica: &'static str,
     /// The settings of the run.
     pub setup: Setup,
-    /// Whether it ran all its tests.
+    /// How the run ended.
     pub ended: Ended,
-    /// Each test that was run, warm-up and cool-down included.
+    /// All tests that were run, including warm-up and cool-down.
     pub tests: Vec<Test>,
-    /// Packet-ins answered per second, over the tests that count.
+    /// The rate of answered packet-ins per second, over the tests that count.
     pub responses_per_s: Spread,
-    /// Flow mods and packet-outs received per second, as cbench counts, over the same tests.
+    /// The rate of received flow mods and packet-outs per second, as cbench counts, over the same tests.
     pub messages_per_s: Spread,
-    /// Each switch's rate over the tests that count, in the order of their ids.
+    /// Each switch's rate over the tests that count, in the order of ids.
     pub switch_responses_per_s: Vec<f64>,
-    /// Jain's fairness index of these.
+    /// Jain's fairness index of these rates.
     pub jain: f64,
-    /// The time from packet-in to reply, if any was received.
+    /// The time from packet-in to reply, if any reply was received.
     pub latency: Option<Latency>,
-    /// The check of rate against latency, if it was possible.
+    /// The check of the rate against the latency, if it was possible.
     pub little: Option<Little>,
     /// The replies of the whole run.
     pub tally: Tally,
-    /// Packet-ins still waiting when the run ended while replies kept arriving.
+    /// The number of packet-ins still waiting when the run ended, while replies kept arriving.
     pub unanswered: u64,
     /// Connections that ended early.
     pub closed: Vec<Closed>,
-    /// The load threads' resource usage.
+    /// The resources used by the load threads.
     pub load: LoadUse,
-    /// The resource usage of the controller's process, if it is on this machine.
+    /// The resources used by the controller's process, if it is on this machine.
     pub controller: Option<Usage>,
-    /// The controller's CPU time per packet-in answered, in microseconds: seconds per million.
+    /// The controller's CPU time per answered packet-in, in microseconds: seconds per million.
     pub controller_cpu_us: Option<f64>,
-    /// Energy of the machine's processors per million packet-ins answered.
+    /// The energy used by the machine's processors per million answered packet-ins.
     pub joules_per_million: Option<f64>,
     /// The bottleneck of the run.
     pub bottleneck: Bottleneck,
@@ -57,16 +57,16 @@ pub struct Report {
     pub verdict: String,
 }
 
-/// The end of a run.
+/// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Ended {
-    /// After its last test.
+    /// It ended after its last test.
     Complete,
-    /// When it was interrupted.
+    /// It was interrupted.
     Interrupted,
-    /// When the controller had closed all connections.
+    /// The controller had closed all connections.
     AllClosed,
 }
 
@@ -77,67 +77,67 @@ pub struct Setup {
     pub controller: String,
     /// `ping-pong`, `max-rate`, `window N` or `rate R`.
     pub mode: String,
-    /// The limit of packet-ins outstanding over all switches, if there was one.
+    /// The limit on packet-ins outstanding over all switches, if there was one.
     pub most_outstanding: Option<u32>,
-    /// OpenFlow version.
+    /// The OpenFlow version.
     pub openflow: &'static str,
-    /// Switches requested.
+    /// The number of requested switches.
     pub switches: u32,
-    /// Switches that completed their handshake.
+    /// The number of switches that completed their handshake.
     pub switches_ready: u32,
     /// The first datapath id.
     pub dpid_offset: u64,
-    /// Source MACs per switch.
+    /// The number of source MACs per switch.
     pub macs: u32,
-    /// Their kind and order: `in-turn`, `random` or `zipf`.
+    /// The kind and order of addresses: `in-turn`, `random` or `zipf`.
     pub addresses: &'static str,
-    /// The kinds of frame, which are sent cyclically.
+    /// The kinds of frame, which are sent in rotation.
     pub frames: Vec<&'static str>,
-    /// Bytes of each packet-in's frame.
+    /// The length of each packet-in's frame, in bytes.
     pub frame_bytes: usize,
-    /// Load threads.
+    /// The number of load threads.
     pub threads: usize,
-    /// The cores that they were pinned to.
+    /// The cores to which they were pinned.
     pub cores: Vec<usize>,
     /// Whether replies were checked.
     pub verify: bool,
-    /// `learning` or `any`.
+    /// The accepted replies: `learning` or `any`.
     pub expect: &'static str,
     /// Whether destinations were announced.
     pub learn_dst_macs: bool,
     /// The length of a test in seconds.
     pub test_s: f64,
-    /// Tests, warm-up and cool-down included.
+    /// The number of tests, including warm-up and cool-down.
     pub tests: u32,
-    /// Warm-up tests.
+    /// The number of warm-up tests.
     pub warmup: u32,
-    /// Cool-down tests.
+    /// The number of cool-down tests.
     pub cooldown: u32,
 }
 
-/// One test.
+/// A test of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Test {
-    /// From 0.
+    /// The number of the test, from 0.
     pub index: u32,
-    /// Whether it counts, that is, is neither warm-up nor cool-down.
+    /// Whether it counts, because it is neither warm-up nor cool-down.
     pub counted: bool,
-    /// Whether the run was interrupted during it. Then it counts for the rate only if no whole test does.
+    /// Whether the run was interrupted during it. Then it only counts for the rate if no whole test does.
     pub cut_short: bool,
-    /// Its real duration.
+    /// The real duration.
     pub elapsed_s: f64,
-    /// Packet-ins answered, for each switch.
+    /// The number of packet-ins answered, for each switch.
     pub answered: Vec<u64>,
-    /// Packet-ins answered per second, all switches together.
+    /// The number of packet-ins answered per second, for all switches together.
     pub responses_per_s: f64,
-    /// Flow mods and packet-outs received per second.
+    /// The number of flow mods and packet-outs received per second.
     pub messages_per_s: f64,
 }
 
 /// A connection that ended early.
 #[derive(Clone, Debug, Serialize)]
 pub struct Closed {
-    /// The switch.
+    /// The datapath id of the switch.
     pub datapath_id: String,
     /// The reason, as a clause.
     pub reason: String,
@@ -146,15 +146,15 @@ pub struct Closed {
 /// The time from packet-in to reply, in microseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
-    /// Replies measured.
+    /// The number of measured replies.
     pub count: u64,
-    /// The shortest.
+    /// The shortest time.
     pub min_us: f64,
-    /// The arithmetic mean, exact.
+    /// The arithmetic mean, computed exactly.
     pub mean_us: f64,
     /// The standard deviation.
     pub stdev_us: f64,
-    /// Percentiles.
+    /// The median; the following fields are other percentiles.
     pub p50_us: f64,
     /// See above.
     pub p90_us: f64,
@@ -164,32 +164,32 @@ pub struct Latency {
     pub p999_us: f64,
     /// See above.
     pub p9999_us: f64,
-    /// The longest.
+    /// The longest time.
     pub max_us: f64,
-    /// Points of the cumulative distribution: latency, and the share of replies up to it.
+    /// Points of the cumulative distribution: a latency, and the share of replies up to it.
     pub cdf: Vec<(f64, f64)>,
 }
 
-/// The load threads' resource usage.
+/// The resources used by the load threads.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadUse {
-    /// Each thread's use of its time.
+    /// How each thread used its time.
     pub threads: Vec<Busy>,
-    /// CPU time of all threads per packet-in answered, in microseconds.
+    /// The CPU time of all threads per answered packet-in, in microseconds.
     pub cpu_us: f64,
-    /// The average delay, in microseconds, with which packet-ins were sent after they were due because the load threads woke
-    /// up late: a part of the latency that is not the controller's. Only for a fixed rate.
+    /// The average delay, in microseconds, with which packet-ins were sent because the load threads woke up late. It is a part of
+    /// the latency that is not the controller's. Only for a fixed rate.
     pub late_us: Option<f64>,
-    /// Calls of `send` for packet-ins.
+    /// The number of calls of `send` for packet-ins.
     pub sends: u64,
-    /// Calls whose data the socket did not accept completely: the controller was behind.
+    /// The number of those calls whose data the socket did not accept completely, because the controller was behind.
     pub blocked_sends: u64,
 }
 
 /// The raw results of a run.
 pub(crate) struct Found {
     pub ended: Ended,
-    /// Switches that completed their handshake.
+    /// The number of switches that completed their handshake.
     pub switches_ready: u32,
     pub tests: Vec<Test>,
     pub closed: Vec<Closed>,
@@ -315,7 +315,7 @@ impl Report {
         } else {
             Bottleneck::find(sums.busiest, controller_busy, kept_schedule)
         };
-        // Ratios of rates, since CPU time and answers are not measured over exactly the same time.
+        // These are ratios of rates, since CPU time and answers are not measured over exactly the same time.
         let rate = responses_per_s.mean;
         let per_answer = |per_s: f64| if rate > 0.0 { per_s * 1e6 / rate } else { 0.0 };
         Self {
@@ -356,7 +356,7 @@ impl Report {
         }
     }
 
-    /// Returns the report if the run was complete and had answers; else the reason that it is not meaningful.
+    /// Returns the report if the run was complete and had answers; otherwise the reason why it is not meaningful.
     pub fn whole(self) -> Result<Self, &'static str> {
         match self.ended {
             Ended::AllClosed => Err("the controller closed all connections"),
@@ -365,13 +365,13 @@ impl Report {
         }
     }
 
-    /// Returns `true` if the load generator was busy all the time and the controller was not, so that the controller can do
-    /// more than was measured.
+    /// Returns `true` if the load generator was busy all the time and the controller was not, so that the controller can do more
+    /// than was measured.
     pub fn was_load_bound(&self) -> bool {
         self.bottleneck == Bottleneck::Load
     }
 
-    /// Returns the number of wrong, repeated and lost answers, and of those missing when the run ended normally.
+    /// Returns the number of wrong, repeated and lost answers, plus that of missing answers when the run ended normally.
     pub fn faults(&self) -> u64 {
         let owed = if self.ended == Ended::Interrupted {
             0
@@ -391,13 +391,13 @@ impl Report {
         self.bottleneck == Bottleneck::NoAnswers
     }
 
-    /// Returns the number of tests that the rate is computed from.
+    /// Returns the number of tests from which the rate is computed.
     pub fn rated_tests(&self) -> usize {
         rated(&self.tests).len()
     }
 }
 
-/// Returns the tests that the rate is computed from: those that count and were not cut short, or else the one that was.
+/// Returns the tests from which the rate is computed: those that count and were not cut short, or else the one that was.
 fn rated(tests: &[Test]) -> Vec<&Test> {
     let counted = || tests.iter().filter(|test| test.counted);
     let whole: Vec<_> = counted().filter(|test| !test.cut_short).collect();
@@ -421,7 +421,7 @@ fn switch_rates(counted: &[&Test], elapsed_s: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The combined results of all threads.
+/// The totals of all threads.
 struct Sums {
     tally: Tally,
     latency: Histogram<u64>,
@@ -480,7 +480,7 @@ impl Sums {
     }
 }
 
-/// A report with a value for each field, for the tests of its forms.
+/// Returns a report with a value for each field, for tests of its forms.
 #[cfg(test)]
 pub(crate) fn sample() -> Report {
     use crate::recorder::Recorder;

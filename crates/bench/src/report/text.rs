@@ -1,4 +1,4 @@
-//! The report as text: cbench's lines, which scripts parse, followed by lines that cbench does not have.
+//! The report as text: cbench's lines, which scripts parse, and then lines that cbench does not have.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn workload(config: &LoadConfig) -> String {
     format!("{order}; frames: {}", kinds.join(", "))
 }
 
-/// Returns cbench's line for a test, at the time of day given since midnight: for each switch the packet-ins answered per
+/// Returns cbench's line for a test, at the given time of day since midnight: for each switch the packet-ins answered per
 /// second, and their sum per millisecond.
 pub fn test_line(test: &Test, since_midnight: Duration) -> String {
     let (seconds, ms) = (since_midnight.as_secs(), since_midnight.subsec_millis());
@@ -85,12 +85,12 @@ pub fn test_line(test: &Test, since_midnight: Duration) -> String {
     line
 }
 
-/// The share by which messages may differ from packet-ins answered before the result line shows both: at the edges of a test
-/// one may be counted in the next.
+/// The share by which messages may differ from answered packet-ins before the result line shows both. At the edges of a test,
+/// a message may be counted in the next.
 const ALIKE: f64 = 0.01;
 
-/// Returns cbench's result line: the switches that completed their handshake, the tests that count, and packet-ins answered.
-/// If the controller sends several messages for a packet-in, the line ends with cbench's count.
+/// Returns cbench's result line: the switches that completed their handshake, the tests that count, and the packet-ins
+/// answered. If the controller sends several messages per packet-in, cbench's count is added.
 pub fn result_line(report: &Report) -> String {
     let (rate, messages) = (&report.responses_per_s, &report.messages_per_s);
     let mut line = format!(
@@ -120,8 +120,7 @@ fn slashed(spread: &Spread) -> String {
     format!("{min:.2}/{max:.2}/{mean:.2}/{stdev:.2}")
 }
 
-/// Returns the lines that cbench does not have, one for each topic, indented so that scripts do not mistake them for
-/// cbench's.
+/// Returns the lines that cbench does not have, one per topic, indented so that scripts do not mistake them for cbench's.
 pub fn summary(report: &Report) -> String {
     let mut lines = vec![answers(report), checks(report)];
     if report.has_no_answers() {
@@ -354,7 +353,7 @@ mod tests {
             line,
             "RESULT: 2 switches 2 tests min/max/avg/stdev = 200.00/400.00/300.00/100.00 responses/s"
         );
-        // Parsed like scripts do.
+        // This parses the line as scripts do.
         assert_eq!(
             line.split_whitespace().nth(7),
             Some("200.00/400.00/300.00/100.00")

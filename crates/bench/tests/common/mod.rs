@@ -1,4 +1,4 @@
-//! A load of tiny tests, and controllers in this process with configurable answers.
+//! A load with very short tests, and controllers within this process with configurable answers.
 
 #![allow(dead_code, reason = "each test has its own use of it")]
 
@@ -38,7 +38,7 @@ pub fn load(config: &LoadConfig) -> Result<Report, Error> {
     run(config, &AtomicBool::new(false), |_| ())
 }
 
-/// Runs a load whose tests are long enough on this machine for a packet-in to be answered in those that count.
+/// Runs a load whose tests are long enough on this machine for an answer in the tests that count.
 pub fn load_until_answered(config: &LoadConfig) -> Report {
     let mut config = config.clone();
     loop {
@@ -50,7 +50,7 @@ pub fn load_until_answered(config: &LoadConfig) -> Report {
     }
 }
 
-/// Starts a controller that completes the handshake of 1.0, then calls `after` with each connection's number and stream.
+/// Starts a controller that completes the handshake of 1.0, and then calls `after` with each connection's number and stream.
 pub fn controller(after: impl Fn(usize, &mut TcpStream) + Send + Sync + 'static) -> Address {
     controller_of(Version::V10, after)
 }
@@ -79,7 +79,7 @@ pub fn controller_of(
     tcp(port)
 }
 
-/// Answers packet-ins by a flow mod each, `count` times; returns `true` if the connection stayed open.
+/// Answers packet-ins with a flow mod each, `count` times. Returns `true` if the connection stayed open.
 pub fn answer_packet_ins(stream: &mut TcpStream, count: usize) -> bool {
     (0..count).all(|_| {
         next_packet_in(stream)
