@@ -1,7 +1,7 @@
 //! `/api/v1/…`: Urtica's own interface.
 //!
-//! Entries, groups and meters are written and read in the syntax of `ovs-ofctl`, as everywhere in Urtica. A response to
-//! a change is sent after the switch has confirmed the change, or with the error by which it refused.
+//! Entries, groups and meters have the syntax of `ovs-ofctl`, as everywhere in Urtica. The response to a change is sent after
+//! the switch has confirmed the change, or contains the error with which the switch refused it.
 
 mod change;
 mod controller;
@@ -62,7 +62,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/emulation/traffic", post(emulation::traffic))
 }
 
-/// The names of the programs that run.
+/// Returns the names of the running programs.
 async fn programs(State(app): State<Arc<App>>) -> Result<Json<Vec<String>>, ApiError> {
     Ok(Json(app.live.sources().programs.clone()))
 }

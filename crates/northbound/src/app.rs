@@ -26,10 +26,10 @@ use urtica_controller::{Background, Network, Reply, RequestError, SwitchInfo};
 use urtica_services::{Discovery, Hosts};
 use urtica_wire::{DatapathId, Message};
 
-/// Maximum number of switches' replies in memory; each may have 64 MiB.
+/// The maximum number of switches' replies in memory. Each may have 64 MiB.
 const MAX_REPLIES: usize = 4;
 
-/// Maximum number of concurrent traces: each loads the entries of all switches on the packet's way.
+/// The maximum number of concurrent traces. Each loads the entries of all switches on the packet's path.
 const MAX_TRACES: usize = 2;
 
 /// The state shared by all requests.
@@ -40,7 +40,7 @@ pub(crate) struct App {
     pub live: Arc<Live>,
     /// The programs that replace Ryu's REST applications.
     pub ryu: RyuApps,
-    /// The controller's network, if its program emulates it.
+    /// The controller's network, if its program emulates one.
     pub emulation: Option<Emulation>,
     pub rates: Rates,
     pub conf: ConfSwitches,
@@ -48,12 +48,12 @@ pub(crate) struct App {
     pub port_counters: PortCounters,
     pub lost_links: LostLinks,
     pub last_picture: LastPicture,
-    /// Turns of requests that follow packets.
+    /// Permits for requests that trace packets.
     pub traces: Semaphore,
     replies: Arc<Semaphore>,
     served: AtomicU64,
     refused: AtomicU64,
-    /// When it started, in seconds since 1970.
+    /// The time when it started, in seconds since 1970.
     pub started_s: u64,
 }
 
@@ -96,7 +96,7 @@ impl App {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Requests that were answered.
+    /// Returns the number of requests that were answered.
     pub fn served(&self) -> u64 {
         self.served.load(Ordering::Relaxed)
     }
@@ -106,17 +106,17 @@ impl App {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// The discovery of links, if it runs.
+    /// Returns the discovery of links, if it is running.
     pub fn discovery(&self) -> Option<Discovery> {
         self.live.sources().discovery.clone()
     }
 
-    /// The tracking of hosts, if it runs.
+    /// Returns the tracking of hosts, if it is running.
     pub fn hosts(&self) -> Option<Hosts> {
         self.live.sources().hosts.clone()
     }
 
-    /// Returns the connected switch with this id; otherwise an error.
+    /// Returns the connected switch with this id; an error if there is none.
     pub fn switch(&self, id: DatapathId) -> Result<Arc<SwitchInfo>, ApiError> {
         self.network.info(id).ok_or_else(|| ApiError::no_switch(id))
     }
@@ -130,7 +130,7 @@ impl App {
         let deadline = self.config.reply_timeout;
         let asked = async {
             let replies = Arc::clone(&self.replies);
-            // Never closed.
+            // This semaphore is never closed.
             let permit = replies
                 .acquire_owned()
                 .await
@@ -139,7 +139,7 @@ impl App {
             let reply = self.network.when_ready(id, send).await?.await?;
             Ok((reply, permit))
         };
-        // The switch has its deadline from when the request is handed to its connection; waiting for that counts, too.
+        // The switch's time limit starts when the request is handed to its connection; the wait before that counts, too.
         timeout(deadline * 2, asked)
             .await
             .unwrap_or(Err(RequestError::Timeout(deadline * 2)))
@@ -167,7 +167,7 @@ impl App {
         place.map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, refused))
     }
 
-    /// Reads the body of a request; an error if it is too long.
+    /// Reads the body of a request. Returns an error if it is too long.
     pub async fn bytes(&self, body: Body) -> Result<Bytes, ApiError> {
         let most = self.config.max_body_bytes;
         let bytes = axum::body::to_bytes(body, most);
@@ -202,7 +202,7 @@ impl App {
     }
 }
 
-/// Returns a JSON response that is written while it is sent: its unread part needs almost no memory.
+/// Returns a JSON response that is formatted while it is sent, so that its unread part needs almost no memory.
 pub(crate) fn stream_json<F>(write: impl FnOnce(mpsc::Sender<Bytes>) -> F) -> Response
 where
     F: Future<Output = ()> + Send + 'static,

@@ -7,10 +7,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use urtica_wire::DatapathId;
 
-/// Maximum number of bytes kept: values as JSON, their keys, and [`OVERHEAD`] for each value and each switch.
+/// The maximum number of stored bytes: values as JSON, their keys, and [`OVERHEAD`] for each value and each switch.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The size of a value or a switch in addition to the received bytes.
+/// The number of bytes that a value or a switch counts in addition to those received.
 const OVERHEAD: usize = 128;
 
 /// Values by switch and key. A switch need not be connected.
@@ -28,7 +28,7 @@ fn size(key: &str, value: &Value) -> usize {
 }
 
 impl ConfSwitches {
-    /// The switches for which something is kept.
+    /// Returns the switches that have values.
     pub fn switches(&self) -> Vec<DatapathId> {
         self.0.lock().switches.keys().copied().collect()
     }
@@ -40,12 +40,12 @@ impl ConfSwitches {
         Some(values.keys().cloned().collect())
     }
 
-    /// A value.
+    /// Returns a value.
     pub fn get(&self, id: DatapathId, key: &str) -> Option<Value> {
         self.0.lock().switches.get(&id)?.get(key).cloned()
     }
 
-    /// Keeps a value.
+    /// Stores a value.
     ///
     /// # Errors
     /// If the storage is full.

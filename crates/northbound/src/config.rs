@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The port that Ryu's scripts use.
 pub const DEFAULT_PORT: u16 = 8080;
 
-/// Settings of the interface.
+/// The configuration of the interface.
 ///
 /// ```
 /// use urtica_northbound::{NorthboundConfig, Tokens};
@@ -25,29 +25,29 @@ pub const DEFAULT_PORT: u16 = 8080;
 /// ```
 #[derive(Clone, Debug)]
 pub struct NorthboundConfig {
-    /// The address to listen at: `127.0.0.1:8080` by default.
+    /// The address at which the interface listens: `127.0.0.1:8080` by default.
     pub address: SocketAddr,
     /// A folder whose files are served below `/static/`, even without a token: `None` by default.
     pub static_files: Option<PathBuf>,
-    /// The tokens that permit access. Without tokens, everybody on this machine has access, and the address must be a
+    /// The tokens that permit access. Without tokens, all clients on this machine have access, and the address must be a
     /// loopback address.
     pub tokens: Tokens,
-    /// The longest body of a request: 1 MiB.
+    /// The maximum length of a request's body: 1 MiB.
     pub max_body_bytes: usize,
     /// The maximum number of connections: 256. A further connection replaces an idle one, or waits until one is idle.
     pub max_connections: usize,
-    /// The maximum number of connections of one client's address: 128. A further connection replaces the address's
-    /// oldest idle one, or is refused if no connection is idle.
+    /// The maximum number of connections from one client's address: 128. A further connection replaces the oldest idle one
+    /// from this address, or is refused if none is idle.
     pub max_connections_per_address: usize,
     /// The maximum number of clients that watch events: 64.
     pub max_watchers: usize,
-    /// The maximum average number of requests per second from a client's address: 1,000; bursts may have twice as many.
+    /// The maximum average rate of requests from a client's address: 1,000 per second; bursts may have twice as many.
     pub max_requests_per_second: u32,
-    /// The time limit for a client to send headers, or a body: 10 s.
+    /// The time limit for receiving a request's headers, and for receiving its body: 10 s.
     pub receive_timeout: Duration,
     /// The time limit for a client that does not read its response: 30 s.
     pub send_timeout: Duration,
-    /// The time limit for a switch to reply: 10 s.
+    /// The time limit for a switch's reply: 10 s.
     pub reply_timeout: Duration,
 }
 
@@ -70,11 +70,11 @@ impl Default for NorthboundConfig {
 }
 
 impl NorthboundConfig {
-    /// Refuses settings with which the interface does not start, without listening.
+    /// Returns an error for settings with which the interface would not start. Does not listen.
     ///
     /// # Errors
-    /// [`NorthboundError::NoTokens`] if other machines could use it without a token, [`NorthboundError::NoFolder`] if the files
-    /// to serve are in no folder.
+    /// [`NorthboundError::NoTokens`] if other machines could use it without a token, [`NorthboundError::NoFolder`] if the
+    /// path of the files to serve is not that of a folder.
     pub fn check(&self) -> Result<(), NorthboundError> {
         if self.tokens.is_empty() && !self.address.ip().is_loopback() {
             return Err(NorthboundError::NoTokens(self.address));
@@ -87,17 +87,17 @@ impl NorthboundConfig {
     }
 }
 
-/// Why the interface cannot start.
+/// The reason why the interface cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NorthboundError {
-    /// Others could use it without a token.
+    /// Other machines could use it without a token.
     #[error(
         "the northbound address {0} can be reached from other machines, and no token is set: expected a file with bearer \
          tokens (--northbound-tokens FILE), or an address of this machine, such as 127.0.0.1:8080"
     )]
     NoTokens(SocketAddr),
-    /// The files to serve are in no folder.
+    /// The path of the files to serve is not that of a folder.
     #[error("the files to serve cannot be found: expected a folder, not {}", .0.display())]
     NoFolder(PathBuf),
     /// It cannot listen.
@@ -105,18 +105,18 @@ pub enum NorthboundError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The file of tokens cannot be read.
     #[error("the tokens in {} cannot be read: {error}", path.display())]
     ReadTokens {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// Others can read the file of tokens.
+    /// Other users can read the file of tokens.
     #[error("others can read the tokens in {}: expected a file for its owner only; type `chmod 600 {}`", .0.display(), .0.display())]
     OpenTokens(PathBuf),
     /// A token is too short to be a secret, or the file has none.
@@ -136,7 +136,7 @@ const READ_ONLY: &str = "read-only";
 /// The access that a token permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Permits only requests that change nothing.
+    /// Only requests that change nothing.
     ReadOnly,
     /// All requests.
     Full,
@@ -147,13 +147,13 @@ pub(crate) enum Access {
 pub struct Tokens(Vec<([u8; 32], Access)>);
 
 impl Tokens {
-    /// These tokens.
+    /// Creates the set of these tokens, which permit all requests.
     pub fn new<T: AsRef<str>>(tokens: impl IntoIterator<Item = T>) -> Self {
         Self::default().and(tokens, Access::Full)
     }
 
-    /// Adds tokens with which requests may only read: others are refused with the status 403. A token that is also among the other
-    /// tokens may only read, too.
+    /// Adds tokens with which requests may only read; requests that change something are refused with status 403. A token
+    /// that is also among the other tokens may only read, too.
     ///
     /// ```
     /// use urtica_northbound::Tokens;
@@ -172,11 +172,11 @@ impl Tokens {
         self
     }
 
-    /// Reads the tokens in a file, one a line, with the word `read-only` before tokens that may only read; lines that
-    /// start with `#`, and empty lines, are comments.
+    /// Reads the tokens in a file, one per line, with the word `read-only` before tokens that may only read. Empty lines and
+    /// lines that start with `#` are ignored.
     ///
     /// # Errors
-    /// If the file cannot be read, others can read it, or a line is no valid token.
+    /// If the file cannot be read, if others can read it, or if a line is not a valid token.
     pub fn read(path: &Path) -> Result<Self, NorthboundError> {
         let failed = |error| NorthboundError::ReadTokens {
             path: path.to_owned(),
@@ -206,8 +206,8 @@ impl Tokens {
         self.0.is_empty()
     }
 
-    /// Returns the access that this token permits; `None` if it is unknown. The time of the comparison reveals nothing
-    /// about the tokens, as digests are compared.
+    /// Returns the access that this token permits; `None` if it is unknown. Since digests are compared, the time that this
+    /// takes reveals nothing about the tokens.
     pub(crate) fn access(&self, token: &str) -> Option<Access> {
         let digest = digest(token);
         let same = self.0.iter().filter(|(known, _)| *known == digest);
@@ -215,7 +215,7 @@ impl Tokens {
     }
 }
 
-/// Reads the token of a line, and its access; `None` if it is too short to be a secret, or not a token.
+/// Parses the token of a line, and its access. Returns `None` if it is too short to be a secret, or not a token.
 fn token(line: &str) -> Option<([u8; 32], Access)> {
     let (token, access) = match line.split_once(char::is_whitespace) {
         Some((READ_ONLY, token)) => (token.trim_start(), Access::ReadOnly),

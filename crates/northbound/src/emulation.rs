@@ -1,7 +1,7 @@
 //! An emulated network: the requests that change it, and their queue to the thread that runs it.
 //!
-//! A network has one thread, and its time stands still unless that thread runs it. So requests wait in a queue until
-//! the thread serves them. A request whose client has disconnected, or that has waited too long, is not carried out.
+//! A network has one thread, and its time stands still unless that thread runs it. Requests therefore wait in a queue until
+//! the thread serves them. A request is discarded if its client has disconnected, or if it has waited too long.
 
 use crate::error::ApiError;
 use axum::http::StatusCode;
@@ -12,15 +12,15 @@ use tokio::time::timeout;
 use urtica_wire::DatapathId;
 use utoipa::ToSchema;
 
-/// Maximum number of requests that wait for the network. Further requests are refused.
+/// The maximum number of requests that wait for the network. Further requests are refused.
 const MAX_WAITING: usize = 16;
 
-/// An emulated network, as its thread gives it to requests.
+/// An emulated network, through which its thread serves requests.
 pub trait EmulatedNetwork {
-    /// Its switches, hosts and links, and their states.
+    /// Returns its switches, hosts and links, and their states.
     ///
     /// # Errors
-    /// If it has stopped.
+    /// If the network has stopped.
     fn describe(&mut self) -> Result<Emulated, EmulationError>;
 
     /// Cuts or repairs a link, by its number in [`Emulated::links`].
@@ -35,19 +35,19 @@ pub trait EmulatedNetwork {
     /// If there is no such switch.
     fn set_switch(&mut self, id: DatapathId, runs: bool) -> Result<(), EmulationError>;
 
-    /// Makes a host ping another, by name, and waits for the reply.
+    /// Makes one host ping another, by name, and waits for the reply.
     ///
     /// # Errors
     /// If there is no such host.
     fn ping(&mut self, from: &str, to: &str) -> Result<PingResults, EmulationError>;
 
-    /// Makes every host ping every other, and waits for the replies.
+    /// Makes every host ping all others, and waits for the replies.
     ///
     /// # Errors
     /// If there are too many hosts.
     fn ping_all(&mut self) -> Result<PingResults, EmulationError>;
 
-    /// Makes a host send packets to another, without waiting.
+    /// Makes one host send packets to another, without waiting.
     ///
     /// # Errors
     /// If there is no such host, or too much traffic is running.
@@ -58,10 +58,10 @@ pub trait EmulatedNetwork {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmulationError {
-    /// It has no such switch, host or link.
+    /// The network has no such switch, host or link.
     #[error("{0}")]
     Unknown(String),
-    /// It cannot do this now.
+    /// The network cannot do this now.
     #[error("{0}")]
     Refused(String),
 }
@@ -142,7 +142,7 @@ pub struct UnansweredPing {
     pub to: String,
 }
 
-/// Packets that a host sends to another.
+/// Packets that one host sends to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulatedTraffic {
     /// The name of the host that sends them.
@@ -151,22 +151,23 @@ pub struct EmulatedTraffic {
     pub to: String,
     /// Their rate, in Mbit/s.
     pub mbit_per_s: u32,
-    /// The time during which they are sent.
+    /// The duration for which they are sent.
     pub time: Duration,
 }
 
-/// A request, for the network's thread.
+/// A request that the network's thread runs.
 type Task = Box<dyn FnOnce(&mut dyn EmulatedNetwork) + Send>;
 
-/// Sends requests to an emulated network, for [`Northbound::emulation`](crate::Northbound::emulation).
+/// The sending end of a queue of requests to an emulated network, for
+/// [`Northbound::emulation`](crate::Northbound::emulation).
 #[derive(Clone)]
 pub struct Emulation(mpsc::Sender<Task>);
 
-/// The queue of requests to an emulated network, for its thread.
+/// The receiving end of a queue of requests to an emulated network, for its thread.
 pub struct EmulationRequests(mpsc::Receiver<Task>);
 
 impl Emulation {
-    /// Creates a queue and returns both ends.
+    /// Creates a queue, and returns both ends.
     pub fn new() -> (Self, EmulationRequests) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         (Self(sender), EmulationRequests(receiver))
@@ -208,7 +209,7 @@ impl Emulation {
 }
 
 impl EmulationRequests {
-    /// Carries out the requests that wait, on this thread.
+    /// Handles the waiting requests, on this thread.
     pub fn serve(&mut self, network: &mut dyn EmulatedNetwork) {
         while let Ok(task) = self.0.try_recv() {
             task(network);

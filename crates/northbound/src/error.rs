@@ -1,4 +1,4 @@
-//! The response to a request that cannot be served: a status, and a message that names the expected input.
+//! The error response to a request: a status, and a message that says what input was expected.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -27,7 +27,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// An error with this status and this sentence.
+    /// Creates an error with this status and sentence.
     pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
             status,
@@ -37,7 +37,7 @@ impl ApiError {
         }
     }
 
-    /// An error about a part of the request; `expected` continues the sentence after "expected".
+    /// Creates an error about a part of the request; `expected` continues the sentence after "expected".
     pub fn field(field: impl Into<String>, found: &str, expected: &str) -> Self {
         let field = field.into();
         Self {
@@ -47,7 +47,7 @@ impl ApiError {
         }
     }
 
-    /// A part of the request that has to be there.
+    /// Creates an error about a missing part of the request.
     pub fn missing(field: impl Into<String>, expected: &str) -> Self {
         let field = field.into();
         Self {
@@ -57,7 +57,7 @@ impl ApiError {
         }
     }
 
-    /// An error about a part of the request; `error` is the whole sentence.
+    /// Creates an error about a part of the request; `error` is the whole sentence.
     pub fn at(field: &str, error: impl Into<String>) -> Self {
         Self {
             field: Some(field.to_owned()),
@@ -78,7 +78,7 @@ impl ApiError {
         Self { status, ..self }
     }
 
-    /// No such switch is connected.
+    /// Creates the error for a switch that is not connected.
     pub(crate) fn no_switch(id: DatapathId) -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
@@ -88,13 +88,13 @@ impl ApiError {
         )
     }
 
-    /// The switch's version has no such thing.
+    /// Creates an error for a feature that the switch's version lacks.
     pub(crate) fn not_in_version(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, error)
     }
 }
 
-/// Shortens the received text so that it fits into a sentence.
+/// Shortens received text so that it fits into a sentence.
 fn shortened(found: &str) -> String {
     const MOST: usize = 60;
     let mut text: String = found.chars().take(MOST).collect();

@@ -1,7 +1,7 @@
 //! Events of switches, links and hosts for clients: a WebSocket like Ryu's, and server-sent events.
 //!
-//! **Bounds.** The number of watching clients is limited. A client that is too slow is told the number of events that
-//! it missed; a client that stops reading is disconnected after a timeout.
+//! **Bounds.** The number of watching clients is limited. A client that reads too slowly receives the number of events that it
+//! missed; a client that stops reading is disconnected after a timeout.
 
 mod feed;
 mod websocket;
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/events", get(server_sent))
 }
 
-/// Server-sent events: first a `switch_up` for each switch that is up, then all further events.
+/// Sends events: first a `switch_up` for each connected switch, then all further events.
 async fn server_sent(
     State(app): State<Arc<App>>,
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, ApiError> {

@@ -1,12 +1,11 @@
 //! Access and rate limits, which are checked before a request is handled.
 //!
-//! A page of another origin, open in a browser that can reach the interface, must not change anything, nor read
-//! anything after its name was made to point here (DNS rebinding). So a request that may change something, or that
-//! opens a WebSocket, is refused if its `Origin` is another one; and without tokens, `Host` has to be a name of this
-//! machine.
+//! A page of another origin, in a browser that can reach the interface, must not change anything, and must not read anything
+//! after the page's name was made to point to this address (DNS rebinding). So a request that may change something, or that
+//! opens a WebSocket, is refused if its `Origin` is another one; and without tokens, `Host` must be a name of this machine.
 //!
-//! A token may permit reading alone. Then a request that may change something is refused, and each response has the header
-//! [`ACCESS`], so that clients can leave out requests that would be refused.
+//! A token may only permit reading. Then requests that may change something are refused, and each response has the header
+//! [`ACCESS`], so that clients can avoid requests that would be refused.
 
 use crate::app::App;
 use crate::config::{Access, Tokens};
@@ -19,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// The address of a request's client.
+/// The address of the client that sent a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub SocketAddr);
 
@@ -53,7 +52,7 @@ pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: N
 }
 
 impl App {
-    /// The access of a request.
+    /// Returns the access of a request, or refuses it.
     fn admit(&self, request: &Request) -> Result<Access, ApiError> {
         let peer = request.extensions().get().copied();
         if let Some(Peer(address)) = peer {
@@ -70,7 +69,7 @@ impl App {
         }
     }
 
-    /// Without tokens, only names of this machine are served.
+    /// Without tokens, refuses requests to names other than those of this machine.
     fn check_host(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let host = text(headers, header::HOST).unwrap_or_default();
         let name = host_name(host);
@@ -103,7 +102,7 @@ fn check_token(tokens: &Tokens, headers: &HeaderMap) -> Result<Access, ApiError>
     })
 }
 
-/// Refuses a request that may change something, if its token may only read.
+/// Refuses a request that may change something if its token may only read.
 fn check_access(access: Access, method: &Method, uri: &Uri) -> Result<(), ApiError> {
     if access == Access::Full || is_safe(method) || ryu::ofctl::is_query(method, uri.path()) {
         return Ok(());
@@ -121,7 +120,7 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Refuses requests from a page of another origin that could change something.
+/// Refuses requests that come from a page of another origin and could change something.
 fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let is_harmless = is_safe(method) && !headers.contains_key(header::UPGRADE);
     let host = text(headers, header::HOST).unwrap_or_default();
@@ -144,7 +143,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// A host without its port.
+/// Returns the host of `host`, without the port.
 fn host_name(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

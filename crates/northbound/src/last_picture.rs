@@ -1,4 +1,4 @@
-//! The picture of the network that was drawn last.
+//! The last picture of the network.
 
 use crate::error::ApiError;
 use axum::body::Bytes;
@@ -8,17 +8,17 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use urtica_topology::draw::{Network, Picture};
 
-/// The last network that was drawn, and its picture: a network that clients read repeatedly is laid out once, and only
-/// one network is laid out at a time.
+/// The last network that was drawn, and its picture. A network that clients request repeatedly is laid out only once, and
+/// only one network is laid out at a time.
 #[derive(Clone, Default)]
 pub(crate) struct LastPicture(Arc<Mutex<Option<(Network, Bytes)>>>);
 
 impl LastPicture {
-    /// The picture of a network, as SVG.
+    /// Returns a picture of the network, as SVG.
     pub async fn of(&self, network: Network) -> Result<Bytes, ApiError> {
         let mut last = Arc::clone(&self.0).lock_owned().await;
-        // Laying out takes too long for the thread that serves all clients. If this client disconnects, the guard is
-        // held until it is done.
+        // Layout takes too long for the thread that serves all clients. If this client disconnects, the guard is held until the
+        // layout is complete.
         let drawn = spawn_blocking(move || match &*last {
             Some((drawn, svg)) if *drawn == network => svg.clone(),
             _ => {

@@ -1,18 +1,18 @@
 //! The HTTP interface of a controller, for operators, scripts and dashboards.
 //!
-//! **What.** The paths of Ryu's REST applications, answered as Ryu answered them; Urtica's own interface below
-//! `/api/v1`, described by `/openapi.json`; events; metrics for Prometheus. `docs/northbound.md` is the guide.
+//! **What.** The paths of Ryu's REST applications, with Ryu's responses; Urtica's own interface below `/api/v1`, which
+//! `/openapi.json` describes; events; and metrics for Prometheus. The guide is `docs/northbound.md`.
 //!
-//! **Why it exists apart.** It alone needs an HTTP server. A controller without it compiles none of that.
+//! **Why a separate crate.** Only this interface needs an HTTP server, which a controller without it does not compile.
 //!
-//! **How.** [`Northbound`] is a background program with its own tokio runtime on one thread: it queries the
-//! controller's [`Network`](urtica_controller::Network), as any program does. It has no handler, so messages of
-//! switches do not pass through it.
+//! **How.** [`Northbound`] is a background program with its own tokio runtime on one thread. Like any program, it queries the
+//! controller's [`Network`](urtica_controller::Network). It has no handler, so messages of switches do not pass through it.
 //!
-//! **Bounds.** Connections, bodies, headers, requests per second, watchers and their queues are limited: see
-//! [`NorthboundConfig`]. A reply of a switch is printed while it is sent, and at most four are held at a time.
+//! **Bounds.** [`NorthboundConfig`] limits connections, bodies, headers, requests per second, watchers and their queues. A
+//! reply of a switch is printed while it is sent, and at most four are in memory at a time.
 //!
-//! **Who may.** Only this machine, unless there are [`Tokens`]; and no page of another origin: the head of `guard.rs` says how.
+//! **Access.** Without [`Tokens`], only clients on this machine have access. Pages of other origins have none: the head of
+//! `guard.rs` describes the checks.
 
 #![forbid(unsafe_code)]
 

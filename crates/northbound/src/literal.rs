@@ -1,15 +1,15 @@
-//! Bodies of requests: JSON, and Python literals, which Ryu also accepted.
+//! Parses the bodies of requests: JSON, and Python literals, which Ryu also accepted.
 //!
-//! Ryu read bodies with Python's `ast.literal_eval`, so scripts send `{'dpid': 1, 'match': {'dl_type': 0x800},}` as well as JSON.
-//! This reads both: strings in either quote, hexadecimal, octal and binary numbers, tuples, `True`, `False`, `None`, trailing
-//! commas and comments.
+//! Ryu read bodies with Python's `ast.literal_eval`, so scripts send `{'dpid': 1, 'match': {'dl_type': 0x800},}` as well as
+//! JSON. This parser reads both: strings in either quote, hexadecimal, octal and binary numbers, tuples, `True`, `False`,
+//! `None`, trailing commas and comments.
 
 use serde_json::{Map, Number, Value};
 
-/// Maximum depth of nested lists and objects.
+/// The maximum depth of nested lists and objects.
 const DEEPEST: usize = 32;
 
-/// Why a body cannot be read.
+/// The reason why a body cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the body cannot be read at line {line}, column {column}: expected {expected}")]
 pub(crate) struct LiteralError {
@@ -18,10 +18,10 @@ pub(crate) struct LiteralError {
     expected: &'static str,
 }
 
-/// Reads a body.
+/// Parses a body.
 ///
 /// # Errors
-/// If it is neither JSON nor a Python literal. The error has the position and the expected input.
+/// If it is neither JSON nor a Python literal. The error contains the position and the expected input.
 pub(crate) fn parse(text: &str) -> Result<Value, LiteralError> {
     let mut parser = Parser {
         text,
@@ -130,7 +130,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads a character of `digits` hexadecimal digits, or a pair of surrogates.
+    /// Parses a character of `digits` hexadecimal digits, or a pair of surrogates.
     fn code(&mut self, digits: usize) -> Result<char, LiteralError> {
         let mut units = [self.hex(digits)?, 0];
         let is_first_half = (0xd800..0xdc00).contains(&units[0]);

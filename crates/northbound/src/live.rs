@@ -1,4 +1,4 @@
-//! The parts of the interface that can change while it runs: the services that it serves, and the tokens.
+//! The parts of the interface that can change at run time: the tokens, and the services whose data it shows.
 
 use crate::config::{NorthboundConfig, NorthboundError, Tokens};
 use parking_lot::RwLock;
@@ -9,12 +9,12 @@ use tokio::sync::watch;
 use urtica_services::{Discovery, Hosts};
 use utoipa::ToSchema;
 
-/// The programs that run, and their services.
+/// The running programs, and their services.
 #[derive(Clone, Default)]
 pub(crate) struct Sources {
     pub discovery: Option<Discovery>,
     pub hosts: Option<Hosts>,
-    /// The names of the programs that run.
+    /// The names of the running programs.
     pub programs: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Live {
         Arc::clone(&self.sources.borrow())
     }
 
-    /// The services now, and whenever they change.
+    /// Returns a receiver of the services, which is notified whenever they change.
     pub fn watch_sources(&self) -> watch::Receiver<Arc<Sources>> {
         self.sources.subscribe()
     }
@@ -66,7 +66,7 @@ impl Live {
     }
 }
 
-/// Changes a running interface, if its controller runs other programs or other tokens become valid. Clones change the
+/// Changes an interface while it runs, if its controller runs other programs or other tokens become valid. Clones change the
 /// same interface.
 ///
 /// ```no_run
@@ -101,8 +101,8 @@ impl NorthboundHandle {
         });
     }
 
-    /// Sets the settings that [`GET /api/v1/controller`](crate) shows to all clients that may read: they must contain
-    /// no secrets.
+    /// Sets the settings that [`GET /api/v1/controller`](crate) returns to all clients that may read. They must not contain
+    /// secrets.
     pub fn set_settings(&self, settings: impl IntoIterator<Item = (String, Vec<String>)>) {
         let settings = settings.into_iter();
         *self.0.settings.write() = settings
@@ -110,7 +110,7 @@ impl NorthboundHandle {
             .collect();
     }
 
-    /// Sets the tokens of later requests. Requests that are being served, and clients that watch events, continue.
+    /// Sets the tokens for later requests. Requests that are being served and clients that watch events are not affected.
     ///
     /// # Errors
     /// [`NorthboundError::NoTokens`] if other machines could use the interface without a token. The old tokens stay valid.

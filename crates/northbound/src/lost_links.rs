@@ -1,6 +1,7 @@
-//! Links that were lost a short while ago: drawings show them as down.
+//! Links that were lost recently, which drawings show as down.
 //!
-//! Discovery forgets a link when it is lost. This follows its events, and keeps lost links for ten minutes, as the page does.
+//! Discovery forgets a link when it is lost. This module follows its events and keeps lost links for ten minutes, as the page
+//! does.
 
 use crate::live::Live;
 use parking_lot::Mutex;
@@ -12,18 +13,18 @@ use urtica_controller::Events;
 use urtica_services::{Discovery, DiscoveryEvent, DownReason};
 use urtica_topology::{DirectedLink, Topology};
 
-/// The time for which a lost link is kept.
+/// The time for which lost links are kept.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// Maximum number of lost links; further links are not kept.
+/// The maximum number of lost links. Further ones are not kept.
 const MOST: usize = 4_096;
 
-/// Lost links, with the time of each loss. Each is kept in one direction, from its lower end.
+/// Lost links, with the times of the losses. Each is kept in one direction, from its lower end.
 #[derive(Default)]
 pub(crate) struct LostLinks(Mutex<BTreeMap<DirectedLink, Instant>>);
 
 impl LostLinks {
-    /// Follows the discovery that runs.
+    /// Follows the events of the running discovery.
     pub async fn follow(&self, live: &Live) -> Infallible {
         let mut changes = live.watch_sources();
         let mut discovery = changes.borrow_and_update().discovery.clone();
@@ -40,7 +41,7 @@ impl LostLinks {
                         (old, new) => old.is_none() && new.is_none(),
                     };
                     if !is_same {
-                        // It is unknown whether these are still down.
+                        // It is unknown whether these links are still down.
                         self.0.lock().clear();
                         events = new.as_ref().map(Discovery::events);
                         discovery = new;
@@ -60,7 +61,7 @@ impl LostLinks {
             DiscoveryEvent::LinkUp(link) => {
                 lost.remove(&lower(link));
             }
-            // A link that was moved is up at another port.
+            // A moved link is up at another port.
             DiscoveryEvent::LinkDown { link, reason } if reason != DownReason::Moved => {
                 lost.retain(|_, since| now.duration_since(*since) < KEPT);
                 if lost.len() < MOST {
@@ -71,7 +72,7 @@ impl LostLinks {
         }
     }
 
-    /// The links that were lost and are not replaced: no link of this topology has one of their ports.
+    /// Returns the links that were lost and not replaced: no link of this topology has one of their ports.
     pub fn missing(&self, topology: &Topology, now: Instant) -> Vec<DirectedLink> {
         let lost = self.0.lock();
         let is_free = |port| topology.link_ports().binary_search(&port).is_err();
@@ -90,7 +91,7 @@ async fn next_of(events: &mut Option<Events<DiscoveryEvent>>) -> Option<Discover
     }
 }
 
-/// The direction of a link that is kept.
+/// Returns the direction in which a link is kept.
 fn lower(link: DirectedLink) -> DirectedLink {
     link.min(link.reversed())
 }

@@ -1,10 +1,10 @@
 //! `GET /metrics`: the page for Prometheus.
 //!
 //! **What.** The controller's counters, without sums; gauges of queues; and the counters of each port. Names start with
-//! `urtica_` and end in their unit, or in `_total`; labels are those of Faucet, `dp_id`, `dp_name`, `port`.
+//! `urtica_` and end with their unit or `_total`. The labels are those of Faucet: `dp_id`, `dp_name`, `port`.
 //!
-//! **How.** Each scrape reads the counters of the controller, and requests the counters of all ports
-//! (`metrics/port_counters.rs`), the only counters that are kept between scrapes.
+//! **How.** Each scrape reads the controller's counters and requests those of all ports (`metrics/port_counters.rs`), which
+//! are the only counters that are kept between scrapes.
 
 mod format;
 mod names;
@@ -49,10 +49,10 @@ async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     Format::accepted(&headers).respond(page)
 }
 
-/// The known counters of each switch's ports.
+/// Returns the counters of each switch's ports, after requesting them.
 pub(crate) async fn request_ports(app: &App, switches: &[Arc<SwitchInfo>]) -> Vec<Known> {
     let ids: Vec<_> = switches.iter().map(|info| info.datapath_id).collect();
-    // The time until the request can be sent counts, too.
+    // The time until the request can be sent also counts.
     let patience = app.config.reply_timeout * 2;
     let request = |id| {
         let network = app.network.clone();
@@ -162,7 +162,7 @@ fn add_waiting(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
     }
 }
 
-/// The facts about ports that are known without a request.
+/// Adds the information about ports that is known without a request.
 fn add_ports(page: &mut Page, switches: &[Arc<SwitchInfo>]) {
     let up = |info: &Arc<SwitchInfo>| -> Vec<_> {
         let row = |port: &urtica_wire::Port| {
@@ -181,7 +181,7 @@ fn add_ports(page: &mut Page, switches: &[Arc<SwitchInfo>]) {
     );
 }
 
-/// The name of a counter of ports, its description, and its value.
+/// A metric of a port's counter: its name, its description, and its value.
 type PortMetric = (&'static str, &'static str, fn(&PortStats) -> u64);
 
 const PORT_METRICS: [PortMetric; 8] = [
@@ -226,8 +226,8 @@ const PORT_METRICS: [PortMetric; 8] = [
 ];
 
 impl Page {
-    /// Adds a switch's counters of its ports, with the labels of each. Unsupported counters, which are all ones (1.3.5
-    /// section 7.3.5.6), are left out.
+    /// Adds the counters of a switch's ports, with the labels of each port. Unsupported counters, which are all ones (1.3.5
+    /// section 7.3.5.6), are omitted.
     pub fn port_stats(&mut self, ports: &[(Labels, PortStats)]) {
         for (name, help, value) in PORT_METRICS {
             let counted = ports.iter().filter(|(_, port)| value(port) != u64::MAX);
@@ -326,7 +326,7 @@ fn add_shards(page: &mut Page, app: &App) {
     page.histogram("shard_wakeup_duration_seconds", help, rows);
 }
 
-/// Adds the times of packet-ins in each program; programs of one name share a histogram.
+/// Adds the times that packet-ins take in each program. Programs with equal names share a histogram.
 fn add_programs(page: &mut Page, app: &App) {
     let mut by_name: BTreeMap<String, (Duration, Vec<(u64, u64)>)> = BTreeMap::new();
     for times in app.network.packet_in_times() {

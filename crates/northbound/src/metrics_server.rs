@@ -1,4 +1,4 @@
-//! Serves the metrics of a program other than a controller, such as a switch: only `GET /metrics`.
+//! Serves the metrics of a program that is not a controller, such as a switch: only `GET /metrics`.
 
 use crate::config::{NorthboundConfig, NorthboundError};
 use crate::metrics::{Format, Page};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
-/// The maximum number of connections: for Prometheus and its operators. One address may have half of them.
+/// The maximum number of connections, which suffices for Prometheus and operators. One address may use half of them.
 const MAX_CONNECTIONS: usize = 16;
 
 /// A server of `GET /metrics` without access control.
@@ -22,16 +22,16 @@ pub struct MetricsServer {
     address: SocketAddr,
 }
 
-/// A server at work; it ends when dropped, at the latest when a page that is being made is done.
+/// A running server. It stops when dropped, at the latest after the page that is being built.
 pub struct ServedMetrics {
     _runtime: Runtime,
 }
 
 impl MetricsServer {
-    /// Listens.
+    /// Listens at the address.
     ///
     /// # Errors
-    /// [`NorthboundError::Listen`] if it cannot listen.
+    /// [`NorthboundError::Listen`] if that fails.
     pub fn bind(address: SocketAddr) -> Result<Self, NorthboundError> {
         let failed = |error| NorthboundError::Listen { address, error };
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -42,13 +42,13 @@ impl MetricsServer {
         })
     }
 
-    /// Returns the address at which it listens, with the port that the system chose for port 0.
+    /// Returns the address at which it listens, with the port chosen by the system if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves on its own threads. `page` makes a page, one at a time; if it returns `None`, the client gets the status
-    /// 503.
+    /// Serves on its own threads. `page` builds a page; it is called for one page at a time. If it returns `None`, the client
+    /// receives status 503.
     ///
     /// # Errors
     /// If the system cannot start threads.

@@ -1,4 +1,4 @@
-//! The interface as a controller gets it.
+//! The interface as a controller uses it.
 
 use crate::app::App;
 use crate::config::{NorthboundConfig, NorthboundError};
@@ -28,9 +28,8 @@ use urtica_services::{Discovery, Hosts};
 ///     .run(|_: &SwitchInfo| on_packet(|switch, packet| switch.forward(packet, PortNo::FLOOD)))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-/// It listens from [`Northbound::bind`] on, and responds as soon as the controller runs. It has no handler, so messages
-/// of switches are handled without it; timing packet-ins for the metrics costs two clock readings for each read from a
-/// switch.
+/// It listens from [`Northbound::bind`] on, and responds when the controller runs. It has no handler, so messages of switches
+/// do not pass through it. Timing packet-ins for the metrics costs two clock readings for each read from a switch.
 pub struct Northbound {
     config: NorthboundConfig,
     listener: TcpListener,
@@ -44,7 +43,7 @@ impl Northbound {
     /// Starts to listen.
     ///
     /// # Errors
-    /// If that fails, or if other machines could use the interface without a token.
+    /// If listening fails, or if other machines could use the interface without a token.
     pub fn bind(config: NorthboundConfig) -> Result<Self, NorthboundError> {
         let address = config.address;
         config.check()?;
@@ -69,7 +68,7 @@ impl Northbound {
         self.listener.local_addr()
     }
 
-    /// Adds links and paths. Without them, their lists are empty.
+    /// Adds links and paths. Without this, their lists are empty.
     pub fn discovery(self, discovery: &Discovery) -> Self {
         let discovery = Some(discovery.clone());
         self.live
@@ -77,21 +76,21 @@ impl Northbound {
         self
     }
 
-    /// Adds hosts. Without them, their list is empty.
+    /// Adds hosts. Without this, their list is empty.
     pub fn hosts(self, hosts: &Hosts) -> Self {
         let hosts = Some(hosts.clone());
         self.live.modify_sources(|sources| sources.hosts = hosts);
         self
     }
 
-    /// Lets requests control the programs that replace Ryu's REST applications. Without them, these have no switches.
+    /// Lets requests control the programs that replace Ryu's REST applications. Without this, those have no switches.
     pub fn ryu(mut self, ryu: &RyuApps) -> Self {
         self.ryu = ryu.clone();
         self
     }
 
-    /// Lets requests cut links, stop switches and start pings and traffic in the controller's network, which this program emulates.
-    /// Without it, they are refused.
+    /// Lets requests cut links, stop switches, and start pings and traffic in the controller's network, which this program
+    /// emulates. Without this, such requests are refused.
     pub fn emulation(self, emulation: Emulation) -> Self {
         Self {
             emulation: Some(emulation),
@@ -112,7 +111,7 @@ impl Northbound {
         NorthboundHandle(Arc::clone(&self.live))
     }
 
-    /// Adds a program's own paths, with the tokens and limits of the interface.
+    /// Adds a program's own paths, which are subject to the tokens and limits of the interface.
     ///
     /// ```no_run
     /// use axum::{Router, routing::get};
@@ -125,13 +124,13 @@ impl Northbound {
     /// ```
     ///
     /// # Panics
-    /// If the interface has one of the paths already.
+    /// If the interface already has one of the paths.
     pub fn merge(mut self, router: Router) -> Self {
         self.router = self.router.merge(router);
         self
     }
 
-    /// Adds it to a controller, with which it starts and ends.
+    /// Adds the interface to a controller, with which it starts and stops.
     ///
     /// # Panics
     /// If a [merged](Self::merge) path is one of the interface's own.

@@ -1,4 +1,4 @@
-//! Requests that change something: entries, groups, meters, roles.
+//! Requests that change entries, groups, meters, or the controller's role.
 
 use super::list::needs_13;
 use crate::app::App;
@@ -151,7 +151,7 @@ pub(super) async fn meter(
     confirm(&app, info.datapath_id, Message::MeterMod(meter_mod)).await
 }
 
-/// Requests a role of a switch, now and each time that it connects.
+/// Requests a role at a switch, now and each time the switch connects.
 pub(super) async fn role(
     State(app): State<Arc<App>>,
     params: Params,
@@ -173,7 +173,7 @@ pub(super) async fn role(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Returns the command of a body; by default, the first of `commands`.
+/// Returns the command in a body, or the first of `commands` if there is none.
 fn command<C: Copy>(body: &Object, commands: &[(&str, C)]) -> Result<C, ApiError> {
     let (first, _) = commands[0];
     let name = body.text_or("command", first)?;
@@ -201,7 +201,7 @@ fn parsed<T>(
 /// Sends a message, and waits until the switch has confirmed it.
 async fn confirm(app: &App, id: DatapathId, message: Message<'_>) -> Result<StatusCode, ApiError> {
     let deadline = app.config.reply_timeout * 2;
-    // A request's table numbers are the switch's, even if a filter has its own table.
+    // The table numbers in a request are the switch's, even if a filter has its own table.
     let network = app.network.for_stage(Stage::Observe);
     let message = std::slice::from_ref(&message);
     let confirmed = async {

@@ -1,4 +1,4 @@
-//! The state of the controller itself.
+//! The state of the controller.
 
 use crate::app::App;
 use crate::live::Setting;

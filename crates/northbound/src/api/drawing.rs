@@ -1,4 +1,4 @@
-//! Drawings of the network as it is now.
+//! Drawings of the current network.
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -21,12 +21,12 @@ pub(super) async fn dot(State(app): State<Arc<App>>) -> Response {
     drawing("text/vnd.graphviz; charset=utf-8", dot.into())
 }
 
-/// Builds a response that pages of other origins cannot show, and in which a browser runs no scripts.
+/// Builds a response that pages of other origins cannot embed, and in which browsers run no scripts.
 fn drawing(kind: &'static str, bytes: Bytes) -> Response {
     with_headers(kind, "no-store", bytes.into_response())
 }
 
-/// The network that the controller knows.
+/// Returns the network as the controller knows it.
 fn network(app: &App) -> Network {
     let ids = app.network.switches().into_iter();
     let infos = ids.filter_map(|id| app.network.info(id));
@@ -48,7 +48,7 @@ fn host_of(host: &urtica_services::Host) -> Host {
     }
 }
 
-/// Returns each link once, recently lost links included.
+/// Returns each link once, including recently lost links.
 fn links(app: &App) -> Vec<Link> {
     let Some(discovery) = app.discovery() else {
         return Vec::new();

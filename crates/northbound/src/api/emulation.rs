@@ -80,7 +80,7 @@ pub(crate) struct TrafficOrder {
     seconds: Option<u32>,
 }
 
-/// The network's parts; empty lists if it is not emulated.
+/// Returns the parts of the network; empty lists if it is not emulated.
 pub(super) async fn describe(State(app): State<Arc<App>>) -> Result<Json<Emulated>, ApiError> {
     let Some(emulation) = &app.emulation else {
         return Ok(Json(Emulated::default()));
@@ -175,7 +175,7 @@ pub(super) async fn traffic(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The way to the network, if it is emulated.
+/// Returns the emulated network; an error if the network is not emulated.
 fn emulation(app: &App) -> Result<&Emulation, ApiError> {
     app.emulation.as_ref().ok_or_else(|| {
         let error = "the controller's network is not emulated by its own program: expected `urtica net … --northbound`, \
@@ -184,7 +184,7 @@ fn emulation(app: &App) -> Result<&Emulation, ApiError> {
     })
 }
 
-/// Returns the time limit of a request to the network, pings of all hosts included.
+/// Returns the time limit of a request to the network, which suffices for pings between all hosts.
 fn deadline(app: &App) -> Duration {
     app.config.reply_timeout * 2
 }
@@ -205,7 +205,7 @@ fn host(body: &Object, key: &str) -> Result<String, ApiError> {
     Ok(text.to_owned())
 }
 
-/// Returns a number within bounds, or the default.
+/// Returns the number, which must be within bounds, or the default.
 fn within(
     body: &Object,
     key: &str,

@@ -99,7 +99,7 @@ pub(super) async fn tables(State(app): State<Arc<App>>, params: Params) -> Liste
 }
 
 /// The time limit for a switch's description and its tables' compiled forms. The list of tables waits for them, but is
-/// useful without.
+/// also useful without them.
 const FORM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Requests the compiled forms of an Urtica switch's tables. Other switches would log an unknown request.
@@ -112,7 +112,7 @@ async fn table_forms(app: &App, switch: DatapathId) -> BTreeMap<u8, String> {
     if !is_ours {
         return BTreeMap::new();
     }
-    // An older one refuses the request.
+    // An older Urtica refuses the request.
     let forms = network.table_forms(switch).await.unwrap_or_default();
     let row = |form: TableForm<'static>| (form.table_id, form.form.into_owned());
     forms.into_iter().map(row).collect()
@@ -140,7 +140,7 @@ pub(crate) struct FlowEntry {
     age_seconds: u32,
 }
 
-/// The names of the programs that run and have one, by their numbers.
+/// The names of the running programs that have one, by program number.
 type ProgramNames = BTreeMap<u8, String>;
 
 fn program_names(app: &App) -> ProgramNames {
@@ -174,7 +174,7 @@ impl FlowEntry {
     }
 }
 
-/// All entries, written while they are sent.
+/// Sends all entries. They are formatted while the response is sent.
 pub(super) async fn flows(
     State(app): State<Arc<App>>,
     params: Params,
@@ -204,7 +204,7 @@ async fn write_flows(sender: &Sender<Bytes>, reply: &Reply, names: &ProgramNames
         };
         for entry in &entries {
             chunk.extend_from_slice(separator.as_bytes());
-            // Fails only for maps with keys other than strings.
+            // This only fails for maps whose keys are not strings.
             let _ = serde_json::to_writer(&mut chunk, &FlowEntry::new(&entry, names));
             separator = ",";
         }
@@ -270,7 +270,7 @@ pub(super) async fn meters(State(app): State<Arc<App>>, params: Params) -> Liste
     Ok(Json(meters.iter().map(row).collect()))
 }
 
-/// Refuses a list that 1.0 lacks.
+/// Returns an error if the switch uses OpenFlow 1.0, which lacks this list.
 pub(super) fn needs_13(info: &SwitchInfo, what: &str) -> Result<(), ApiError> {
     if info.version == Version::Of13 {
         return Ok(());

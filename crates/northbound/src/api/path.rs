@@ -1,4 +1,4 @@
-//! The way between two hosts or ports.
+//! The path between two hosts or ports.
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -24,7 +24,7 @@ pub(crate) struct Hop {
     out_port: String,
 }
 
-/// Both ends.
+/// The ends of a path, as in a query.
 #[derive(Deserialize)]
 pub(super) struct Ends {
     #[serde(default)]
@@ -34,7 +34,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Returns the ends that a query names.
+    /// Parses the ends in a query.
     pub fn of(query: Result<Query<Self>, QueryRejection>) -> Result<Self, ApiError> {
         let Query(ends) = query.map_err(|error| {
             ApiError::new(
@@ -67,7 +67,7 @@ pub(super) async fn path(
     Ok(Json(hops.into_iter().map(row).collect()))
 }
 
-/// An end of a path: a host's MAC address, or a switch and a port.
+/// Returns the port at an end of a path, which is given as a host's MAC address, or as a switch and a port.
 fn end(app: &App, field: &str, text: &str) -> Result<PortId, ApiError> {
     let hosts = app.hosts();
     if let Ok(mac) = text.parse::<MacAddr>() {

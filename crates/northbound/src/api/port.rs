@@ -1,4 +1,4 @@
-//! Ports and their counters: of one switch, and of all switches.
+//! Ports and their counters: those of one switch, or of all switches.
 
 use super::list::Listed;
 use crate::app::App;
@@ -38,7 +38,7 @@ pub(crate) struct Port {
 impl Port {
     fn new(port: &urtica_wire::Port, counted: &[PortStats]) -> Self {
         let counted = counted.iter().find(|row| row.port_no == port.port_no);
-        // A counter that a switch does not have is all ones (1.3.5 section 7.3.5.6).
+        // Counters that a switch does not support are all ones (1.3.5 section 7.3.5.6).
         let count = |value: fn(&PortStats) -> u64| {
             let count = counted.map(value);
             count.filter(|count| *count != u64::MAX)
@@ -72,7 +72,7 @@ pub(crate) struct SwitchPorts {
     ports: Vec<Port>,
 }
 
-/// The ports of a switch, with counters of now.
+/// Returns the ports of a switch, with current counters.
 pub(super) async fn of_switch(State(app): State<Arc<App>>, params: Params) -> Listed<Port> {
     let info = app.switch(params.switch()?)?;
     let counted = app.network.port_stats(info.datapath_id).await?;
@@ -80,7 +80,8 @@ pub(super) async fn of_switch(State(app): State<Arc<App>>, params: Params) -> Li
     Ok(Json(ports.map(|port| Port::new(port, &counted)).collect()))
 }
 
-/// The ports of all switches, with counters that clients share for a second: any number of clients polls switches as often as one.
+/// Returns the ports of all switches. Clients share counters for a second, so that their number does not affect how often
+/// switches are polled.
 pub(super) async fn of_all(State(app): State<Arc<App>>) -> Listed<SwitchPorts> {
     let infos = app.network.switches().into_iter();
     let infos: Vec<Arc<SwitchInfo>> = infos.filter_map(|id| app.network.info(id)).collect();

@@ -1,7 +1,7 @@
-//! Traces a packet between two hosts by the entries of the switches on its way, which are requested from each.
+//! Traces a packet between two hosts through the switches' entries, which are requested from each switch on its path.
 //!
-//! As in `urtica trace`, the packet is processed by our own pipeline: no switch receives it, and no counter changes. It
-//! is followed over the links that discovery has found, until it is delivered, dropped, or sent to a controller.
+//! As in `urtica trace`, the packet is processed by Urtica's pipeline: no switch receives it, and no counter changes. It is
+//! followed across the discovered links, until it is delivered, dropped, or sent to a controller.
 
 use super::path::Ends;
 use crate::app::App;
@@ -32,14 +32,14 @@ use urtica_wire::{
 };
 use utoipa::ToSchema;
 
-/// Maximum number of entries of a switch: loading more takes too long.
+/// The maximum number of entries of a switch, since loading more takes too long.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Maximum number of times that a packet and its copies are processed by a switch, and sent by one.
+/// The maximum number of times that switches process a packet and its copies, and of times that they send it.
 const MAX_HOPS: usize = 256;
 const MAX_OUTPUTS: usize = 4_096;
 
-/// The Ethernet type of packets between hosts without addresses: one for local experiments (IEEE 802).
+/// The Ethernet type of packets between hosts without IP addresses: one for local experiments (IEEE 802).
 const EXPERIMENTAL: u16 = 0x88b5;
 
 /// The way of a packet.
@@ -135,7 +135,7 @@ impl Sink for Passage {
     }
 }
 
-/// Follows a packet from a host to another.
+/// Follows a packet from one host to another.
 pub(super) async fn trace(
     State(app): State<Arc<App>>,
     query: Result<Query<Ends>, QueryRejection>,
@@ -158,7 +158,7 @@ pub(super) async fn trace(
     let topology = discovery.topology().load();
     let deadline = app.config.reply_timeout * 2;
     let followed = async {
-        // Never closed.
+        // This semaphore is never closed.
         let _turn = app.traces.acquire().await;
         follow(&app, &topology, first, to.attached).await
     };
@@ -175,7 +175,7 @@ pub(super) async fn trace(
     }))
 }
 
-/// Follows a packet and its copies, the first sent first.
+/// Follows a packet and its copies, in the order in which they are sent.
 async fn follow(
     app: &App,
     topology: &Topology,
@@ -264,7 +264,7 @@ fn parts(info: &SwitchInfo) -> Vec<MultipartRequestBody<'static>> {
     parts
 }
 
-/// Builds a switch's pipeline, on a thread that other requests do not wait for.
+/// Builds a switch's pipeline on another thread, so that other requests do not wait.
 async fn build(id: DatapathId, loader: Loader) -> Result<Pipeline, ApiError> {
     let built = tokio::task::spawn_blocking(move || loader.finish(None)).await;
     let built = built.map_err(|_| {
@@ -278,7 +278,7 @@ fn not_traceable(id: DatapathId, error: &LoadError) -> ApiError {
     ApiError::new(StatusCode::CONFLICT, format!("switch {id}: {error}"))
 }
 
-/// A host, by its MAC address.
+/// Returns the host with this MAC address.
 fn host(hosts: &Hosts, field: &str, text: &str) -> Result<Arc<Host>, ApiError> {
     let mac = text.parse::<MacAddr>().map_err(|_| {
         ApiError::field(field, text, "a host's MAC address")
@@ -290,7 +290,7 @@ fn host(hosts: &Hosts, field: &str, text: &str) -> Result<Arc<Host>, ApiError> {
     })
 }
 
-/// An echo request between two hosts: in IPv4 or IPv6, as both have addresses, otherwise only an Ethernet header.
+/// Builds an echo request between two hosts: in IPv4 or IPv6 if both have such addresses, otherwise only an Ethernet header.
 fn ping(from: &Host, to: &Host) -> Result<Packet, PacketError> {
     let ipv4s = from.ipv4s.first().zip(to.ipv4s.first());
     let ipv6s = from.ipv6s.first().zip(to.ipv6s.first());

@@ -1,4 +1,4 @@
-//! The events of the controller and its services, in one.
+//! The events of the controller and of its services, in one stream.
 
 use crate::app::App;
 use crate::live::Sources;
@@ -13,7 +13,7 @@ use urtica_services::{Discovery, DiscoveryEvent, Host, HostEvent, Hosts};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{ErrorCode, PortReason, PortStatus};
 
-/// An event that clients are notified of.
+/// An event that is reported to clients.
 pub(super) enum Happened {
     SwitchUp(Arc<SwitchInfo>),
     SwitchDown(Arc<SwitchInfo>),
@@ -24,17 +24,17 @@ pub(super) enum Happened {
     HostJoined(Arc<Host>),
     HostMoved(Arc<Host>, PortId),
     HostLeft(Arc<Host>),
-    /// A switch has refused a message, with this code: the `count`th.
+    /// A switch refused a message with this error; the number of its refusals so far.
     Refused(Arc<SwitchInfo>, ErrorCode, u64),
     Panicked(Arc<ProgramPanic>),
-    /// Other programs run.
+    /// The running programs changed; these are their names.
     ProgramsChanged(Vec<String>),
-    /// Number of events lost because the client is too slow.
+    /// The number of events that were lost because the client reads too slowly.
     Missed(u64),
 }
 
 impl Happened {
-    /// The name of a server-sent event.
+    /// Returns the name of the server-sent event.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SwitchUp(_) => "switch_up",
@@ -64,10 +64,10 @@ pub(super) struct Feed {
     network: Events<NetworkEvent>,
     links: Option<Events<DiscoveryEvent>>,
     hosts: Option<Events<HostEvent>>,
-    /// The services that these events are of.
+    /// The services that send these events.
     sources: Arc<Sources>,
     changes: watch::Receiver<Arc<Sources>>,
-    /// News of services that were added and removed.
+    /// Events about services that were added or removed.
     news: VecDeque<Happened>,
 }
 
@@ -84,14 +84,14 @@ impl Feed {
             news: VecDeque::new(),
             app,
         };
-        // Switches that are up are reported before links and hosts.
+        // Connected switches are reported before links and hosts.
         while let Some(event) = feed.network.try_next() {
             feed.news.extend(from_network(event));
         }
         feed
     }
 
-    /// Creates a feed without the switches that are already up.
+    /// Creates a feed that does not report the switches that are already connected.
     pub fn from_now_on(app: Arc<App>) -> Self {
         let mut feed = Self::new(app);
         feed.news.clear();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, interval};
 
-/// The longest message that a client may send: the replies to calls are short.
+/// The maximum length of a client's message. The replies to calls are short.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
 /// The interval of pings. A client that sends nothing for three intervals is disconnected.
@@ -33,7 +33,7 @@ pub(super) async fn watch(
     let upgrade = upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
         .max_frame_size(MAX_MESSAGE_BYTES);
-    // Subscribes before the upgrade is confirmed: the client misses no later event.
+    // Subscribes before the upgrade is confirmed, so that the client misses no later event.
     let feed = Feed::from_now_on(app);
     Ok(upgrade.on_upgrade(|socket| serve(feed, socket, place)))
 }
@@ -50,7 +50,7 @@ async fn serve(mut feed: Feed, mut socket: WebSocket, _place: OwnedSemaphorePerm
                 None => return,
             },
             received = socket.recv() => match received {
-                // Ryu's clients reply to calls; the replies have no information.
+                // Ryu's clients reply to calls; the replies contain no information.
                 Some(Ok(_)) => { heard = Instant::now(); None }
                 _ => return,
             },

@@ -1,19 +1,19 @@
-//! The formats of a page, and which one a client accepts.
+//! The formats of a page, and the choice among those that a client accepts.
 
 use super::Page;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 
-/// A text format of metrics.
+/// A text format for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Prometheus's own, version 0.0.4, which all readers know.
+    /// Prometheus's own format, version 0.0.4, which all readers support.
     Prometheus,
     OpenMetrics,
 }
 
 impl Format {
-    /// OpenMetrics if the request names it and does not prefer plain text; otherwise the format of Prometheus.
+    /// Returns OpenMetrics if the request accepts it and does not prefer plain text; otherwise the format of Prometheus.
     pub fn accepted(headers: &HeaderMap) -> Self {
         let open = weight(headers, "application/openmetrics-text");
         let plain = weight(headers, "text/plain");
@@ -23,7 +23,7 @@ impl Format {
         }
     }
 
-    /// The page in this format.
+    /// Builds a response with the page in this format.
     pub fn respond(self, page: Page) -> Response {
         let (content_type, text) = match self {
             Self::Prometheus => (
@@ -43,7 +43,7 @@ impl Format {
     }
 }
 
-/// The weight that `Accept` gives a media type (RFC 9110 section 12.4.2); 0 if it does not name it.
+/// Returns the weight that `Accept` gives to a media type (RFC 9110 section 12.4.2); 0 if it is not listed.
 fn weight(headers: &HeaderMap, media_type: &str) -> f32 {
     let values = headers.get_all(header::ACCEPT).into_iter();
     let ranges = values.flat_map(|value| value.to_str().unwrap_or_default().split(','));
@@ -75,7 +75,7 @@ mod tests {
                 "application/openmetrics-text;q=0.5,text/plain;version=0.0.4;q=0.9",
                 Format::Prometheus,
             ),
-            // Of Prometheus 2 and 3.
+            // The headers of Prometheus 2 and 3.
             (
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                  text/plain;version=0.0.4;q=0.5,*/*;q=0.1",

@@ -1,4 +1,4 @@
-//! A page of metrics in the making.
+//! A page of metrics while it is built.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The labels of a metric: names and values, in order.
 pub type Labels = Vec<(&'static str, String)>;
 
-/// A page of metrics in the making: metrics by name, each with its rows. Names get the prefix `urtica_`.
+/// A page of metrics while it is built: metrics by name, each with its rows. Names get the prefix `urtica_`.
 #[derive(Debug, Default)]
 pub struct Page(BTreeMap<&'static str, Family>);
 
@@ -32,7 +32,7 @@ enum Value {
 }
 
 impl Page {
-    /// Counters; `_total` is added to the name.
+    /// Adds counters; `_total` is appended to the name.
     pub fn counter(
         &mut self,
         name: &'static str,
@@ -47,7 +47,7 @@ impl Page {
         );
     }
 
-    /// Counters of time; `_total` is added to the name.
+    /// Adds counters of time; `_total` is appended to the name.
     pub fn seconds(
         &mut self,
         name: &'static str,
@@ -58,7 +58,7 @@ impl Page {
         self.add(name, help, rows.into_iter().map(value));
     }
 
-    /// Gauges.
+    /// Adds gauges.
     pub fn gauge(
         &mut self,
         name: &'static str,
@@ -73,7 +73,7 @@ impl Page {
         );
     }
 
-    /// Histograms: of each a sum, and classes by the nanoseconds that all in them fall short of.
+    /// Adds histograms, each with a sum and its classes. All values in a class are less than its number of nanoseconds.
     pub fn histogram(
         &mut self,
         name: &'static str,
@@ -103,7 +103,8 @@ impl Page {
         self.0.entry(name).or_insert(empty).rows.extend(rows);
     }
 
-    /// The page in the text format of Prometheus, version 0.0.4, in which a counter's help and type have its whole name.
+    /// Returns the page in the text format of Prometheus, version 0.0.4, in which a counter's help and type contain its full
+    /// name.
     pub(super) fn prometheus_text(self) -> String {
         let is_counter = |family: &Family| {
             matches!(
@@ -124,7 +125,7 @@ impl Page {
         lines.collect()
     }
 
-    /// The page in the format OpenMetrics, version 1.0.0.
+    /// Returns the page in the format of OpenMetrics, version 1.0.0.
     pub fn text(self) -> String {
         let mut registry = Registry::with_prefix("urtica");
         registry.register_collector(Box::new(self));
@@ -135,7 +136,7 @@ impl Page {
     }
 }
 
-/// Splits a line that has a metric's help or type around the metric's name.
+/// Splits a line with a metric's help or type around the metric's name.
 fn about(line: &str) -> Option<(&str, &str, &str)> {
     const PREFIX: &str = "# HELP urtica_";
     let is_about = ["# HELP urtica_", "# TYPE urtica_"]
@@ -146,7 +147,7 @@ fn about(line: &str) -> Option<(&str, &str, &str)> {
     Some((before, name, after))
 }
 
-/// From a microsecond on, and up to a second; the last bucket has all.
+/// Returns the buckets, from a microsecond to a second; the last one contains all values.
 fn buckets(classes: &[(u64, u64)]) -> Vec<(f64, u64)> {
     const SHORTEST_NS: u64 = 1 << 10;
     const LONGEST_NS: u64 = 1 << 30;

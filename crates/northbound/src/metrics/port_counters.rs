@@ -1,11 +1,11 @@
 //! The counters of all switches' ports, for a scrape.
 //!
-//! **What.** A scrape requests the counters of all switches at once and waits for the replies until one deadline. A
-//! late switch keeps its last counters, with their age, until its reply arrives.
+//! **What.** A scrape requests the counters of all switches at once, and waits for the replies until a common deadline. If a
+//! switch is late, its previous counters are shown, with their age, until its reply arrives.
 //!
-//! **How.** Each request is a task, which may outlive the scrape. A switch has at most one request. One scrape requests
-//! at a time; scrapes that wait for it, or follow soon, use its result: the number of scraping clients does not affect
-//! how often switches are polled.
+//! **How.** Each request is a task, which may outlive the scrape. A switch has at most one pending request. Only one scrape
+//! requests counters at a time; scrapes that wait for it, or follow soon, use its result. Therefore the number of scraping
+//! clients does not affect how often switches are polled.
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -16,17 +16,18 @@ use tokio::time::timeout;
 use urtica_controller::RequestError;
 use urtica_wire::{DatapathId, PortStats};
 
-/// The time that a scrape waits for all switches together: Prometheus waits 10 s for the page.
+/// The time for which a scrape waits for all switches together. Prometheus waits for the page for 10 s.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Scrapes within this interval share their replies.
+/// The interval within which scrapes share replies.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The counters of the ports of all switches. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct PortCounters {
     switches: Arc<Mutex<HashMap<DatapathId, Known>>>,
-    /// When the replies of the last round were due or complete. Held while a scrape requests; locked before `switches`.
+    /// The time when the last round was complete, or its deadline passed. Held while a scrape requests counters; locked
+    /// before `switches`.
     last_round: Arc<tokio::sync::Mutex<Option<Instant>>>,
 }
 
@@ -35,14 +36,14 @@ pub(crate) struct PortCounters {
 pub(crate) struct Known {
     /// The counters of its last reply, and when it arrived.
     pub counters: Option<(Arc<[PortStats]>, Instant)>,
-    /// Whether the switch has left its last request unanswered.
+    /// Whether the switch did not answer its last request.
     pub is_mute: bool,
     is_requested: bool,
 }
 
 impl PortCounters {
-    /// Requests the counters of these switches with `request`, and waits for the replies, for 2 s in all. Returns the
-    /// known counters of each, in the order of `ids`.
+    /// Requests the counters of these switches with `request`, and waits for the replies, 2 s in total. Returns the known
+    /// counters of each switch, in the order of `ids`.
     pub(super) async fn collect<F>(
         &self,
         ids: &[DatapathId],
@@ -75,7 +76,7 @@ impl PortCounters {
         ids.iter().map(known).collect()
     }
 
-    /// Starts a request to each of these switches without a pending one, and forgets all other switches.
+    /// Starts a request to each of these switches that has no pending one, and forgets all other switches.
     fn request_all<F>(
         &self,
         ids: &[DatapathId],
@@ -118,7 +119,7 @@ impl PortCounters {
 }
 
 impl Known {
-    /// Returns `true` if the switch has not replied to the request of this or an earlier scrape.
+    /// Returns `true` if the switch has not yet replied to the request of this or an earlier scrape.
     pub fn owes_reply(&self) -> bool {
         self.is_mute || self.is_requested
     }
@@ -136,7 +137,7 @@ mod tests {
     /// A timeout that never expires in a test.
     const LONG: Duration = Duration::from_secs(600);
 
-    /// A timeout that expires before a switch that never replies.
+    /// A timeout that expires soon, for switches that never reply.
     const SHORT: Duration = Duration::from_millis(20);
 
     const NO_COUNTERS: PortStats = PortStats {
@@ -282,7 +283,7 @@ mod tests {
         };
         runtime().block_on(async {
             let port_counters = PortCounters::default();
-            // A round that stays recent for any duration of the test.
+            // For the whole test, this round stays recent.
             *port_counters.last_round.lock().await = Some(Instant::now() + LONG);
             for _ in 0..5 {
                 port_counters.collect(&ids(3), &request).await;
