@@ -1,4 +1,4 @@
-//! With the feature `web`, lists the files of the page that `make web` has built, for `src/web.rs` to carry in the program.
+//! With the feature `web`, lists the files of the page that `make web` built, so that `src/web.rs` can include them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn main() {
     }
 }
 
-/// An expression: the files below a folder, each with its compressed form (`x.js.gz` of `x.js`).
+/// Returns an expression that lists the files in a folder, each with its compressed form (`x.js.gz` for `x.js`).
 fn list(page: &Path) -> io::Result<String> {
     let page = page.canonicalize()?;
     let mut files = String::from("&[\n");
@@ -42,7 +42,7 @@ fn list(page: &Path) -> io::Result<String> {
     Ok(files)
 }
 
-/// Lists the page's files: the path that a browser requests, and the file's own.
+/// Returns the page's files, each as the path that a browser requests and the path of the file.
 fn files_of(page: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut files = vec![("/".to_owned(), page.join("index.html"))];
     for entry in fs::read_dir(page.join("assets"))? {

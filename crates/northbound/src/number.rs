@@ -12,7 +12,7 @@ pub(crate) fn integer(value: &Value) -> Option<u64> {
     }
 }
 
-/// Parses the forms of Python's `int(text, 0)`, without negative numbers.
+/// Parses the forms that Python's `int(text, 0)` accepts, except negative numbers.
 pub(crate) fn parse_integer(text: &str) -> Option<u64> {
     let text = text.trim();
     let radix = match text.get(..2).map(str::to_ascii_lowercase).as_deref() {
@@ -26,15 +26,15 @@ pub(crate) fn parse_integer(text: &str) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok().filter(|_| is_plain)
 }
 
-/// Numbers that have names: ports, tables, groups.
+/// Kinds of number of which some have names, such as ports, tables and groups.
 pub(crate) struct Names {
-    /// An optional prefix of names in scripts.
+    /// A prefix that names may have in scripts.
     prefix: &'static str,
     names: &'static [(&'static str, u32)],
 }
 
 impl Names {
-    /// Reads a number, a text that contains one, or a name.
+    /// Reads a number, a text with a number, or a name.
     pub fn number(&self, value: &Value) -> Option<u32> {
         if let Some(number) = integer(value) {
             return number.try_into().ok();
@@ -45,7 +45,7 @@ impl Names {
         names.find_map(|(known, number)| (*known == name).then_some(*number))
     }
 
-    /// Returns the name of a number if it has one, and otherwise the number.
+    /// Returns the name of a number, or the number if it has no name.
     pub fn value(&self, number: u32) -> Value {
         match self.name(number) {
             Some(name) => name.into(),
@@ -53,7 +53,7 @@ impl Names {
         }
     }
 
-    /// Returns the name or the number as text.
+    /// Returns the name of a number as text, or the number if it has no name.
     pub fn text(&self, number: u32) -> String {
         self.name(number)
             .map_or_else(|| number.to_string(), str::to_owned)
@@ -87,7 +87,7 @@ pub(crate) const PORTS_13: Names = Names {
     ],
 };
 
-/// Ports of OpenFlow 1.0 (section 5.2.1), numbered as 1.3 does: the codec translates.
+/// Ports of OpenFlow 1.0 (section 5.2.1), with the numbers of 1.3, which the codec translates.
 pub(crate) const PORTS_10: Names = Names {
     prefix: "OFPP_",
     names: &[

@@ -1,18 +1,18 @@
-//! Objects in bodies, and their fields: each error names the field with its whole path.
+//! Objects in bodies, and their fields. Each error names the field with its full path.
 
 use crate::error::ApiError;
 use crate::number::{Names, integer};
 use serde_json::{Map, Value};
 
-/// Returns the end of an error about an unknown name: the known name that was probably meant, if one resembles it.
+/// Returns the end of an error about an unknown name: the most similar known name, if any is similar enough.
 pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
     let meant = likely(name, known);
     meant.map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
 }
 
-/// The field that was probably meant by another one.
+/// Returns the field that was probably meant by an unknown one.
 fn likely<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
-    /// Ryu's form of OpenFlow 1.4 and later.
+    /// Ryu's names of fields in OpenFlow 1.4 and later, and those used here.
     const ELSEWHERE: [(&str, &str); 1] = [("instructions", "actions")];
     let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == key);
     let meant = elsewhere.and_then(|(_, meant)| known.iter().find(|one| *one == meant));
@@ -26,9 +26,9 @@ fn likely<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     meant.or_else(nearest).copied()
 }
 
-/// Returns the Levenshtein distance of two words; capitals count as small letters.
+/// Returns the Levenshtein distance between two words, ignoring case.
 fn distance(from: &str, to: &str) -> usize {
-    // The distance of the part of `from` read so far to each prefix of `to`.
+    // The distance from the part of `from` read so far to each prefix of `to`.
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().take(MAX_KEY).enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], index + 1);
@@ -41,17 +41,17 @@ fn distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Longer keys resemble no field.
+/// The maximum length of a key that is compared with fields.
 const MAX_KEY: usize = 64;
 
-/// An object in a body, and its position.
+/// An object in a body, with its position.
 pub(crate) struct Object<'a> {
     map: &'a Map<String, Value>,
     path: String,
 }
 
 impl<'a> Object<'a> {
-    /// The body itself.
+    /// Returns the body as an object; an error if it is not one.
     pub fn body(value: &'a Value) -> Result<Self, ApiError> {
         Self::at(value, String::new())
     }
@@ -66,7 +66,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns the name of a field with its path in the body.
+    /// Returns the path of a field in the body.
     pub fn path(&self, key: &str) -> String {
         match self.path.is_empty() {
             true => key.to_owned(),
@@ -79,15 +79,15 @@ impl<'a> Object<'a> {
         self.map.get(key)
     }
 
-    /// Refuses fields other than these: ignoring them would hide typing errors.
+    /// Refuses fields other than these, since ignoring them would hide typing errors.
     ///
     /// # Errors
-    /// Names the first one, and the field that was probably meant.
+    /// Names the first unknown field, and the field that was probably meant.
     pub fn only(&self, known: &[&str]) -> Result<(), ApiError> {
         self.only_in("", known)
     }
 
-    /// Like [`Object::only`], with the position for the error, such as " in OUTPUT".
+    /// Like [`Object::only`], with the object's position for the error, such as " in OUTPUT".
     pub fn only_in(&self, place: &str, known: &[&str]) -> Result<(), ApiError> {
         let unknown = |key: &&str| !known.contains(key);
         let Some(key) = self.map.keys().map(String::as_str).find(unknown) else {
@@ -109,12 +109,12 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// Iterates over the fields.
+    /// Returns an iterator over the fields.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.map.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Creates the error for a missing field, or for one with another value than expected.
+    /// Creates the error for a field that is missing or has another value than expected.
     pub fn wrong(&self, key: &str, expected: &str) -> ApiError {
         let found = self.get(key).map(Value::to_string);
         match found {
@@ -123,7 +123,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Reads a number that fits into `T`; returns `or` if the field is missing.
+    /// Reads a number that fits into `T`. Returns `or` if the field is missing.
     pub fn number<T: TryFrom<u64>>(&self, key: &str, or: T) -> Result<T, ApiError> {
         match self.get(key) {
             Some(_) => self.needed_number(key),
@@ -131,7 +131,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Reads a number that fits into `T`; a missing field is an error.
+    /// Reads a number that fits into `T`. A missing field is an error.
     pub fn needed_number<T: TryFrom<u64>>(&self, key: &str) -> Result<T, ApiError> {
         let number = self.get(key).and_then(integer);
         number
@@ -148,7 +148,7 @@ impl<'a> Object<'a> {
             })
     }
 
-    /// Reads a number that may be given by name; returns `or` if the field is missing.
+    /// Reads a number, which may be given by name. Returns `or` if the field is missing.
     pub fn named(&self, key: &str, names: &Names, or: u32) -> Result<u32, ApiError> {
         match self.get(key) {
             Some(_) => self.needed_named(key, names),
@@ -156,19 +156,19 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Reads a number that may be given by name; a missing field is an error.
+    /// Reads a number, which may be given by name. A missing field is an error.
     pub fn needed_named(&self, key: &str, names: &Names) -> Result<u32, ApiError> {
         let number = self.get(key).and_then(|value| names.number(value));
         number.ok_or_else(|| self.wrong(key, &names.expected()))
     }
 
-    /// Reads a text; a missing field is an error.
+    /// Reads a text. A missing field is an error.
     pub fn text(&self, key: &str, expected: &str) -> Result<&'a str, ApiError> {
         let text = self.get(key).and_then(Value::as_str);
         text.ok_or_else(|| self.wrong(key, expected))
     }
 
-    /// A text that may be left out.
+    /// Reads a text. Returns `or` if the field is missing.
     pub fn text_or(&self, key: &str, or: &'a str) -> Result<&'a str, ApiError> {
         match self.get(key) {
             Some(_) => self.text(key, "text"),
@@ -176,7 +176,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns the object of a field, if the field is present.
+    /// Reads an object. Returns `None` if the field is missing.
     pub fn object(&self, key: &str) -> Result<Option<Object<'a>>, ApiError> {
         let value = self.get(key);
         value
@@ -184,7 +184,7 @@ impl<'a> Object<'a> {
             .transpose()
     }
 
-    /// Returns a list of objects; an empty list if the field is missing.
+    /// Reads a list of objects. Returns an empty list if the field is missing.
     pub fn objects(&self, key: &str) -> Result<Vec<Object<'a>>, ApiError> {
         let list = match self.get(key) {
             None => return Ok(Vec::new()),

@@ -68,11 +68,11 @@ struct Described;
 #[derive(Clone, Copy)]
 enum Asked {
     Nothing,
-    /// A schema of ours.
+    /// A schema of this interface.
     Named(&'static str),
-    /// An object of Ryu's, described by an example.
+    /// An object of Ryu's, which is described by an example.
     Ryu(&'static str),
-    /// Any JSON, such as this.
+    /// Any JSON; this is an example.
     Any(&'static str),
 }
 
@@ -80,7 +80,7 @@ enum Asked {
 #[derive(Clone, Copy)]
 enum Answer {
     Nothing,
-    /// No content, as its status says.
+    /// No content, only a status.
     NoContent,
     /// Something was created.
     Created,
@@ -89,13 +89,13 @@ enum Answer {
     One(&'static str),
     Many(&'static str),
     Texts,
-    /// JSON of Ryu's.
+    /// JSON in Ryu's form.
     Ryu,
     /// Content other than JSON.
     Other(&'static str),
 }
 
-/// A path: its method, purpose, body and answer. `?` starts the parameters of a query.
+/// An operation on a path: method, path, purpose, request and response. The parameters of a query follow `?`.
 type Operation = (HttpMethod, &'static str, &'static str, Asked, Answer);
 
 use HttpMethod::{Delete, Get, Post, Put};
@@ -369,7 +369,7 @@ fn content(schema: impl Into<RefOr<Schema>>) -> utoipa::openapi::Content {
 mod tests {
     use super::*;
 
-    /// The page's types of this interface are generated from this file. `BLESS=1` writes it.
+    /// The page's types of this interface are generated from this file, which `BLESS=1` updates.
     #[test]
     fn the_page_knows_this_description() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/openapi.json");

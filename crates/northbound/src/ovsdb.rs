@@ -1,7 +1,7 @@
 //! A client of Open vSwitch's database (OVSDB, RFC 7047).
 //!
-//! A connection serves one HTTP request: it is opened, carries out a few transactions, and is closed. Nothing is
-//! cached, so settings that other clients change, such as `ovs-vsctl`, are never out of date.
+//! A connection serves one HTTP request: it is opened, executes a few transactions, and is closed. Nothing is cached, so
+//! settings that other clients such as `ovs-vsctl` change are never out of date.
 //!
 //! ```text
 //! address      tcp:HOST:PORT or unix:FILE
@@ -23,30 +23,30 @@ use urtica_wire::DatapathId;
 /// The reason why a request to the database failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OvsdbError {
-    /// Not an address.
+    /// The text is not an address.
     #[error(
         "ovsdb_addr is {0}: expected the address of Open vSwitch's database, tcp:HOST:PORT or unix:FILE"
     )]
     Address(String),
-    /// No connection.
+    /// The database cannot be reached.
     #[error("cannot reach Open vSwitch's database at {address}: {error}")]
     Connection {
         address: String,
         error: std::io::Error,
     },
-    /// No reply.
+    /// The database did not reply in time.
     #[error("Open vSwitch's database at {0} did not reply in time")]
     Late(String),
-    /// Replies that the protocol does not have.
+    /// The replies do not follow the protocol.
     #[error("{0} does not speak Open vSwitch's database protocol: {1}")]
     Protocol(String, &'static str),
-    /// A transaction that failed.
+    /// The database refused a transaction.
     #[error("Open vSwitch's database refused the change: {0}")]
     Refused(String),
-    /// A database without the switch.
+    /// The database does not contain the switch.
     #[error("Open vSwitch's database has no bridge whose datapath id is {0}")]
     NoBridge(DatapathId),
-    /// A bridge without a port.
+    /// The bridge does not have this port.
     #[error("bridge {0} has no port {1}: expected one of {2}")]
     NoPort(DatapathId, String, String),
 }

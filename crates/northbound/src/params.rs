@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use urtica_wire::DatapathId;
 
-/// The parameters of a path, decoded.
+/// The decoded parameters of a path.
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Params {
@@ -33,12 +33,12 @@ impl Params {
         params.find_map(|(name, value)| (name == key).then_some(value.as_str()))
     }
 
-    /// Returns the switch that the path names.
+    /// Returns the switch in the path.
     pub fn switch(&self) -> Result<DatapathId, ApiError> {
         parse_switch(self.get("dpid").unwrap_or_default())
     }
 
-    /// Returns the switch that a path of Ryu's names with 16 hexadecimal digits; the other forms are accepted, too.
+    /// Returns the switch in a path of Ryu's, which has 16 hexadecimal digits. The other forms are also accepted.
     pub fn ryu_switch(&self) -> Result<DatapathId, ApiError> {
         self.hex_switch("switch_id")
     }
@@ -64,9 +64,9 @@ impl Params {
     }
 }
 
-/// A datapath id: decimal, as Ryu has it, or `0x…`, 16 hexadecimal digits, or pairs of them with colons.
+/// Parses a datapath id: decimal as in Ryu, or `0x…`, or 16 hexadecimal digits, or pairs of digits separated by colons.
 pub(crate) fn parse_switch(text: &str) -> Result<DatapathId, ApiError> {
-    // Sixteen digits are decimal unless they start with a zero, as no decimal number does.
+    // Sixteen digits are decimal unless they start with a zero, which no decimal number does.
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit())
         && !(text.len() == 16 && text.starts_with('0'));
     let parsed = match is_decimal {

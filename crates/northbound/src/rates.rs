@@ -1,4 +1,4 @@
-//! Limits the rate of each client's requests: token buckets by address.
+//! Limits the rate of each client's requests, with a token bucket per address.
 
 use crate::error::ApiError;
 use axum::http::StatusCode;
@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use std::time::Instant;
 use urtica_log::{Rate, TokenBucket};
 
-/// The remaining requests of each client's address: token buckets.
+/// The remaining requests of each client's address, as token buckets.
 #[derive(Default)]
 pub(crate) struct Rates(Mutex<HashMap<IpAddr, TokenBucket>>);
 
-/// Maximum number of remembered addresses. Addresses with full buckets are forgotten first, which does not affect them.
+/// The maximum number of remembered addresses. Those with full buckets are forgotten first, which does not affect them.
 const MAX_ADDRESSES: usize = 4096;
 
 impl Rates {

@@ -1,4 +1,4 @@
-//! The HTTP server: connections, their time-outs, and the runtime that they live in.
+//! The HTTP server: connections, their timeouts, and the runtime on which they are served.
 
 mod connections;
 
@@ -31,17 +31,18 @@ use tokio_io_timeout::TimeoutStream;
 const MAX_HEADER_BYTES: usize = 32 << 10;
 const MAX_HEADERS: usize = 64;
 
-/// The maximum that is read of a request before its headers are complete. It does not bound headers that arrive in one piece.
+/// The maximum number of bytes read of a request before its headers are complete. It does not limit headers that arrive in
+/// one piece.
 const MAX_READ_BYTES: usize = 2 * MAX_HEADER_BYTES;
 
-/// The response to a client that is served on all connections of its share.
+/// The response to a client whose address already uses its share of connections for requests.
 const SHARE_USED_UP: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// The pause of accepting if there are no file descriptors left.
+/// The time without accepting connections after the file descriptors are exhausted.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Serves until it is dropped. The runtime, and all connections with it, ends with it.
+/// Serves until it is dropped, which ends the runtime and all connections.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
     config: Arc<NorthboundConfig>,
@@ -97,7 +98,7 @@ async fn accept(
     }
 }
 
-/// Ends a connection if a newer one takes its slot.
+/// Ends a connection if a newer one gets its slot.
 async fn unless_closed(closed: oneshot::Receiver<()>, served: impl Future<Output = ()>) {
     tokio::select! {
         _ = closed => {}
@@ -144,9 +145,9 @@ async fn serve_connection(
 /// Refuses a request whose first line and headers are too long.
 fn check_length(request: &Request<Incoming>) -> Result<(), ApiError> {
     let headers = request.headers().iter();
-    // With ": " and the end of the line.
+    // Each header is followed by ": " and a line break.
     let lengths = headers.map(|(name, value)| name.as_str().len() + value.len() + 4);
-    // Path and query alone are of a length that the client chooses.
+    // Only the path and the query have a length that the client chooses.
     let path = request.uri().path_and_query();
     let path = path.map_or(0, |path| path.as_str().len());
     let length = path + lengths.sum::<usize>();
@@ -159,7 +160,7 @@ fn check_length(request: &Request<Incoming>) -> Result<(), ApiError> {
     Err(ApiError::new(status, refused))
 }
 
-/// The body of a response, and the mark of its connection as busy until it is sent.
+/// The body of a response, which marks its connection as busy until it is sent.
 struct ServedBody {
     body: Body,
     _serving: Serving,

@@ -1,13 +1,13 @@
-//! The page: `/`, and the files that it loads below `/assets/`.
+//! The page: `/`, and the files that it loads from `/assets/`.
 //!
-//! **What.** With the feature `web` the program carries the files that `make web` builds of the folder `web`; without it, `/` is a short
-//! page that says how to get them.
+//! **What.** With the feature `web`, the program contains the files that `make web` builds from the folder `web`. Without it,
+//! `/` is a short page that explains how to get them.
 //!
-//! **Who may.** The files are the same for everybody and have no data, so they need no token: the page asks for one, and sends it with
-//! each request for data. Whether the request comes from this machine, and how many there are, is checked as always.
+//! **Access.** The files contain no data, so they need no token: the page asks for one and sends it with each request for data.
+//! The checks of a request's host, origin and rate also apply to the files.
 //!
-//! **What a page may do.** It loads scripts and styles from here alone, connects to nothing else, and is shown in no frame: see
-//! [`POLICY`].
+//! **Restrictions of the page.** It loads scripts and styles only from this server, connects to no other, and cannot be
+//! embedded in a frame: see [`POLICY`].
 
 use crate::app::App;
 use axum::Router;
@@ -22,10 +22,10 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 /// A file of the page.
 struct File {
-    /// As browsers ask for it.
+    /// The path that browsers request.
     path: &'static str,
     plain: &'static [u8],
-    /// Compressed by gzip.
+    /// The content, compressed by gzip.
     compressed: &'static [u8],
 }
 
@@ -35,7 +35,7 @@ const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 #[cfg(not(feature = "web"))]
 const FILES: &[File] = &[];
 
-/// The path of files whose names change with their content.
+/// The path of the files whose names change with their content.
 const ASSETS: &str = "/assets/";
 
 /// The path of the files in the user's folder.
@@ -44,7 +44,7 @@ const STATIC: &str = "/static";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page of a program that carries none.
+/// The page of a program without the feature `web`.
 const NO_PAGE: &str = "<!doctype html>
 <html lang=\"en\">
 <meta charset=\"utf-8\">
@@ -64,7 +64,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/assets/{file}", get(asset))
 }
 
-/// Serves the files of a folder of the user's below [`STATIC`].
+/// Serves the files in the user's folder below [`STATIC`].
 pub(crate) fn static_files(folder: Option<&std::path::Path>) -> Router<Arc<App>> {
     let Some(folder) = folder else {
         return Router::new();
@@ -77,7 +77,7 @@ pub(crate) fn static_files(folder: Option<&std::path::Path>) -> Router<Arc<App>>
     Router::new().nest_service(STATIC, files)
 }
 
-/// Whether a path is of the page, or of the user's files, which are for everybody.
+/// Returns `true` for the paths of the page and of the user's files, which need no token.
 pub(crate) fn is_public(path: &str) -> bool {
     let is_static = path.strip_prefix(STATIC);
     path == "/" || path.starts_with(ASSETS) || is_static.is_some_and(|rest| rest.starts_with('/'))
@@ -97,7 +97,7 @@ async fn index(headers: HeaderMap) -> Response {
 async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
     match find(&format!("{ASSETS}{name}")) {
         Some(file) => serve(file, &headers),
-        // An open page whose server was replaced asks for files of before.
+        // An open page requests files of the previous server after the server was replaced.
         None => (
             StatusCode::NOT_FOUND,
             "the page has no such file: reload it\n",
@@ -170,7 +170,7 @@ fn content_type(path: &str) -> &'static str {
     }
 }
 
-/// Returns whether a client accepts gzip (RFC 9110 section 12.5.3).
+/// Returns `true` if the client accepts gzip (RFC 9110 section 12.5.3).
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING);
     let accepted = accepted.and_then(|accepted| accepted.to_str().ok());

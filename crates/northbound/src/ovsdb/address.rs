@@ -1,4 +1,4 @@
-//! Addresses of databases, as `ovs-vsctl --db` has them.
+//! Addresses of databases, in the syntax of `ovs-vsctl --db`.
 
 use super::OvsdbError;
 use std::fmt;
@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// The address of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// A host and its port.
+    /// The host and the port of a TCP connection.
     Tcp(String),
-    /// A socket on this machine.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -27,7 +27,7 @@ impl FromStr for Address {
     }
 }
 
-/// Returns `true` for `HOST:PORT`, with an IPv6 address in brackets.
+/// Returns `true` if the text is `HOST:PORT`, with an IPv6 address in brackets.
 fn has_port(target: &str) -> bool {
     let Some((host, port)) = target.rsplit_once(':') else {
         return false;

@@ -1,4 +1,4 @@
-//! A connection to a database: JSON-RPC 1.0, one transaction after the other (RFC 7047 §4).
+//! A connection to a database: JSON-RPC 1.0, one transaction at a time (RFC 7047 §4).
 
 use super::{Address, OvsdbError};
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use tokio::time::timeout;
 /// The name of Open vSwitch's database.
 const NAME: &str = "Open_vSwitch";
 
-/// The time for a connection, and for each transaction.
+/// The time limit for connecting, and for each transaction.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// The maximum size of a reply: ten thousand ports fit.
+/// The maximum size of a reply, which suffices for ten thousand ports.
 const MAX_REPLY_BYTES: usize = 4 << 20;
 
 const READ_BYTES: usize = 64 << 10;
@@ -26,7 +26,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub(super) struct Database {
     address: String,
     stream: Box<dyn Stream>,
-    /// Input that has not been parsed.
+    /// Received bytes that have not been parsed.
     input: Vec<u8>,
     /// The number of the last request.
     last_id: u64,
@@ -54,17 +54,17 @@ impl Database {
         })
     }
 
-    /// Carries out operations in one transaction, all or none, and returns the result of each.
+    /// Executes operations in one transaction, either all or none, and returns the result of each.
     ///
     /// # Errors
-    /// [`OvsdbError::Refused`] if the database rejects an operation; other errors if the connection fails.
+    /// [`OvsdbError::Refused`] if the database refuses an operation; other errors if the connection fails.
     pub async fn transact(&mut self, operations: Vec<Value>) -> Result<Vec<Value>, OvsdbError> {
         let count = operations.len();
         let late = OvsdbError::Late(self.address.clone());
         let results = timeout(DEADLINE, self.request(operations))
             .await
             .unwrap_or(Err(late))?;
-        // A commit that fails adds one more result.
+        // If the commit fails, there is one additional result.
         if let Some(failed) = results.iter().find(|result| !result["error"].is_null()) {
             return Err(refused(failed));
         }
@@ -83,7 +83,7 @@ impl Database {
             .await?;
         loop {
             let message = self.receive().await?;
-            // Databases check that their clients still respond.
+            // Databases check whether their clients still respond.
             if message["method"] == "echo" {
                 let reply =
                     json!({"result": message["params"], "error": null, "id": message["id"]});
@@ -123,9 +123,9 @@ impl Database {
         }
     }
 
-    /// Removes the first message from the input, if it is complete.
+    /// Removes the first message from the received bytes, if it is complete.
     fn parsed(&mut self) -> Result<Option<Value>, OvsdbError> {
-        // Messages are objects: no other end is worth another parse.
+        // Messages are objects, so parsing is useless until the input ends with a brace.
         if self.input.trim_ascii_end().last() != Some(&b'}') {
             return Ok(None);
         }
@@ -148,7 +148,7 @@ impl Database {
         }
     }
 
-    /// The error for a reply that the protocol does not have.
+    /// Creates the error for a reply that does not follow the protocol.
     pub(super) fn protocol(&self, problem: &'static str) -> OvsdbError {
         OvsdbError::Protocol(self.address.clone(), problem)
     }
@@ -161,7 +161,7 @@ async fn open(address: &Address) -> std::io::Result<Box<dyn Stream>> {
     })
 }
 
-/// The error in a result or a reply.
+/// Creates the error from a failed result or reply.
 fn refused(failed: &Value) -> OvsdbError {
     let text = |value: &Value| {
         value

@@ -1,7 +1,7 @@
 //! The queues of a bridge's ports: rows of the tables `Port`, `QoS` and `Queue` (ovs-vswitchd.conf.db(5)).
 //!
-//! A port refers to a row of `QoS`, and that to rows of `Queue` by number. Neither is deleted with its last reference, so
-//! settings that replace others delete these, unless another port uses them.
+//! A port refers to a row of `QoS`, which refers to rows of `Queue` by number. The database does not delete these rows with the
+//! last reference, so replaced settings are deleted here, unless another port uses them.
 
 use super::database::Database;
 use super::{Address, OvsdbError};
@@ -9,17 +9,17 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use urtica_wire::DatapathId;
 
-/// The rates of one queue in bit/s.
+/// The rates of a queue, in bit/s.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue {
-    /// The rate that it does not exceed.
+    /// The maximum rate.
     pub max_rate: Option<u64>,
-    /// The rate that it has under load.
+    /// The minimum rate under load.
     pub min_rate: Option<u64>,
 }
 
 impl Queue {
-    /// Returns its settings in the database's words.
+    /// Returns the settings in the database's notation.
     pub fn config(&self) -> BTreeMap<&'static str, String> {
         let rates = [("max-rate", self.max_rate), ("min-rate", self.min_rate)];
         let given = rates.into_iter();
@@ -34,18 +34,18 @@ impl Queue {
 pub(crate) struct Shaping {
     /// The kind of scheduler, such as `linux-htb`.
     pub kind: String,
-    /// The rate of all queues together in bit/s; the port's speed if there is none.
+    /// The maximum rate of all queues together in bit/s; the port's speed if there is none.
     pub max_rate: Option<u64>,
-    /// The queues, from number 0.
+    /// The queues, numbered from 0.
     pub queues: Vec<Queue>,
 }
 
-/// A bridge in its database, and the ports that it had when it was read.
+/// A bridge in the database, with the ports that it had when it was read.
 pub(crate) struct BridgeQueues {
     database: Database,
     id: DatapathId,
     ports: Vec<Port>,
-    /// Each row of `QoS`, also of other bridges, with its rows of `Queue`.
+    /// All rows of `QoS`, including those of other bridges, each with its rows of `Queue`.
     shapings: BTreeMap<String, Vec<String>>,
     /// Rows of `QoS` that ports of other bridges use.
     shapings_elsewhere: HashSet<String>,
@@ -62,7 +62,7 @@ impl BridgeQueues {
     /// Reads the ports of the bridge with this datapath id.
     ///
     /// # Errors
-    /// [`OvsdbError::NoBridge`] if the database has no such bridge; others if the database cannot be read.
+    /// [`OvsdbError::NoBridge`] if the database has no such bridge; other errors if the database cannot be read.
     pub async fn read(address: &Address, id: DatapathId) -> Result<Self, OvsdbError> {
         let mut database = Database::connect(address).await?;
         let id_text = id.to_string();
@@ -100,7 +100,7 @@ impl BridgeQueues {
     /// Returns the settings of each queue of the first port that has queues, by number.
     ///
     /// # Errors
-    /// The database cannot be read.
+    /// If the database cannot be read.
     pub async fn queues(mut self) -> Result<BTreeMap<u32, Map<String, Value>>, OvsdbError> {
         let Some(shaping) = self.ports.iter().find_map(|port| port.shaping.clone()) else {
             return Ok(BTreeMap::new());
@@ -131,10 +131,10 @@ impl BridgeQueues {
         Ok(queues.filter_map(queue).collect())
     }
 
-    /// Replaces the settings of all ports, or of the named one.
+    /// Replaces the settings of all ports, or of the port with this name.
     ///
     /// # Errors
-    /// [`OvsdbError::NoPort`] if the bridge has no port of this name; others if the database does not accept the settings.
+    /// [`OvsdbError::NoPort`] if the bridge has no such port; other errors if the database does not accept the settings.
     pub async fn set(mut self, port: Option<&str>, shaping: &Shaping) -> Result<(), OvsdbError> {
         let chosen = self.chosen(port)?;
         let mut operations = Vec::new();
@@ -147,10 +147,10 @@ impl BridgeQueues {
         self.database.transact(operations).await.map(|_| ())
     }
 
-    /// Removes the settings of all ports, and returns whether any had some.
+    /// Removes the settings of all ports, and returns whether any port had settings.
     ///
     /// # Errors
-    /// The database does not accept the change.
+    /// If the database does not accept the change.
     pub async fn clear(mut self) -> Result<bool, OvsdbError> {
         let chosen: Vec<&Port> = self
             .ports
@@ -180,7 +180,7 @@ impl BridgeQueues {
         }
     }
 
-    /// Deletes the rows that only these ports use.
+    /// Returns the operations that delete the rows used only by these ports.
     fn deletions(&self, chosen: &[&Port]) -> Vec<Value> {
         let is_chosen = |port: &Port| chosen.iter().any(|other| other.uuid == port.uuid);
         let others = self.ports.iter().filter(|port| !is_chosen(port));
@@ -202,14 +202,14 @@ impl BridgeQueues {
     }
 }
 
-/// The queues of rows of `QoS`.
+/// Returns the queues to which these rows of `QoS` refer.
 fn queues_of<'a>(shapings: &[(&String, &'a Vec<String>)]) -> HashSet<&'a str> {
     let queues = shapings.iter().flat_map(|(_, queues)| queues.iter());
     queues.map(String::as_str).collect()
 }
 
 impl Port {
-    /// Reads a row; `None` if it lacks a column.
+    /// Parses a row. Returns `None` if it lacks a column.
     fn of(row: &Value) -> Option<Self> {
         Some(Self {
             uuid: uuids(&row["_uuid"]).next()?,
@@ -219,13 +219,13 @@ impl Port {
     }
 }
 
-/// A row of `QoS`, and its queues.
+/// Parses a row of `QoS`; returns its identifier and its queues.
 fn shaping_of(row: &Value) -> Option<(String, Vec<String>)> {
     let queues = entries(&row["queues"]).flat_map(|(_, queue)| uuids(queue));
     Some((uuids(&row["_uuid"]).next()?, queues.collect()))
 }
 
-/// The rows that a port's settings are, under this name.
+/// Returns the operations that insert the rows of a port's settings, of which that of `QoS` gets this name.
 fn insertions(name: &str, shaping: &Shaping) -> Vec<Value> {
     let mut operations = Vec::new();
     let mut numbers = Vec::new();
@@ -266,12 +266,12 @@ fn delete(table: &str, uuid: &str) -> Value {
     json!({"op": "delete", "table": table, "where": is(uuid)})
 }
 
-/// The condition that a row has this identifier.
+/// Returns the condition for the row with this identifier.
 fn is(uuid: &str) -> Value {
     json!([["_uuid", "==", ["uuid", uuid]]])
 }
 
-/// The identifiers in a value: one, or a set of them (RFC 7047 §5.1).
+/// Returns the identifiers in a value, which is one, or a set of them (RFC 7047 §5.1).
 fn uuids(value: &Value) -> impl Iterator<Item = String> {
     let members = match (&value[0], &value[1]) {
         (Value::String(tag), Value::Array(members)) if tag == "set" => members.as_slice(),
@@ -284,7 +284,7 @@ fn uuids(value: &Value) -> impl Iterator<Item = String> {
     members.iter().filter_map(uuid)
 }
 
-/// The keys and values of a map (RFC 7047 §5.1).
+/// Returns the keys and values of a map (RFC 7047 §5.1).
 fn entries(value: &Value) -> impl Iterator<Item = (&Value, &Value)> {
     let pairs = match value[0] == "map" {
         true => value[1].as_array().map(Vec::as_slice),
@@ -294,7 +294,7 @@ fn entries(value: &Value) -> impl Iterator<Item = (&Value, &Value)> {
     pairs.map(|pair| (&pair[0], &pair[1]))
 }
 
-/// A row's settings as an object.
+/// Returns a row's settings as an object.
 fn config_of(value: &Value) -> Map<String, Value> {
     let entry = |(key, value): (&Value, &Value)| Some((key.as_str()?.to_owned(), value.clone()));
     entries(value).filter_map(entry).collect()

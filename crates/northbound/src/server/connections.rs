@@ -1,8 +1,8 @@
-//! The open connections: their number by client address, and the idle ones.
+//! The open connections: their number per client address, and the idle ones.
 //!
-//! A connection is idle unless a request on it is being served: while it sends headers slowly it is idle, too. If a new
-//! connection has no slot, the connection that has been idle longest is closed, so that clients that hold connections
-//! open cannot exclude others.
+//! A connection is idle unless a request on it is being served. In particular, it is idle while it sends headers slowly. If
+//! there is no slot for a new connection, the one that has been idle longest is closed, so that clients that hold
+//! connections open cannot exclude others.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -17,38 +17,38 @@ pub(crate) struct Connections {
     /// The maximum number of connections of one address.
     share: usize,
     open: Mutex<Open>,
-    /// Notified if a slot becomes free, or a connection idle.
+    /// Notified when a slot becomes free, or a connection becomes idle.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct Open {
     connections: HashMap<u64, Connection>,
-    /// Numbers connections and idle periods: a lower number is older.
+    /// The next number for a connection or idle period; lower numbers are older.
     next: u64,
 }
 
 struct Connection {
     address: IpAddr,
-    /// The number of its idle period; `None` while a request is served.
+    /// The number of the current idle period; `None` while a request is served.
     idle: Option<u64>,
     /// Closes the connection when dropped.
     _close: oneshot::Sender<()>,
 }
 
-/// A slot of a connection, free again when dropped.
+/// The slot of a connection, which is freed when dropped.
 pub(crate) struct Slot {
     connections: Arc<Connections>,
     number: u64,
 }
 
-/// A request that is being served; its connection is idle again when this is dropped.
+/// Marks a request as being served. The connection is idle again when this is dropped.
 pub(crate) struct Serving(Arc<Slot>);
 
-/// A new connection's slot, and a channel that ends if the connection must be closed.
+/// A new connection's slot, and a channel that ends when the connection must be closed.
 pub(crate) type Admitted = (Arc<Slot>, oneshot::Receiver<()>);
 
-/// The address has its share of connections, and a request is being served on each of them.
+/// The address uses its whole share of connections, and a request is being served on each of them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ShareUsedUp;
 
@@ -63,13 +63,13 @@ impl Connections {
         })
     }
 
-    /// Admits a connection, and closes an idle one for it if there is no free slot. Waits while all slots are in use and no connection is idle.
+    /// Admits a connection. If there is no free slot, closes an idle connection for it; waits while all connections are busy.
     ///
     /// # Errors
     /// [`ShareUsedUp`].
     pub async fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, ShareUsedUp> {
         loop {
-            // Before the check, so that a change after it is not missed.
+            // Created before the check, so that a later change is not missed.
             let changed = self.changed.notified();
             if let Some(admitted) = self.try_admit(address)? {
                 return Ok(admitted);
@@ -78,7 +78,7 @@ impl Connections {
         }
     }
 
-    /// Like `admit`; `None` if it would wait.
+    /// Like `admit`, but returns `None` instead of waiting.
     fn try_admit(self: &Arc<Self>, address: IpAddr) -> Result<Option<Admitted>, ShareUsedUp> {
         let mut open = self.open.lock();
         let has_share = open.count_of(address) >= self.share;
@@ -118,7 +118,7 @@ impl Open {
             .count()
     }
 
-    /// Closes an address's oldest idle connection, if it has one.
+    /// Closes the address's oldest idle connection, if there is one.
     fn close_idle_of(&mut self, address: IpAddr) -> bool {
         let idle = |(number, connection): (&u64, &Connection)| {
             let is_of_address = connection.address == address;
@@ -128,7 +128,7 @@ impl Open {
         oldest.is_some_and(|(_, number)| self.connections.remove(&number).is_some())
     }
 
-    /// Closes the oldest idle connection of the address that has the most of those with idle ones, if any is idle.
+    /// Closes the oldest idle connection of the address that has the most connections among those with idle ones.
     fn close_idle(&mut self) -> bool {
         let mut counts: HashMap<IpAddr, (usize, bool)> = HashMap::new();
         for connection in self.connections.values() {
@@ -153,7 +153,7 @@ impl Slot {
     fn set_idle(&self, is_idle: bool) {
         let mut open = self.connections.open.lock();
         let number = open.number();
-        // It may have been closed a moment ago.
+        // The connection may just have been closed.
         if let Some(connection) = open.connections.get_mut(&self.number) {
             connection.idle = is_idle.then_some(number);
         }
@@ -201,7 +201,7 @@ mod tests {
         let connections = Connections::new(6, 3);
         let mut other = admit(&connections, 2);
         let mut own: Vec<_> = (0..3).map(|_| admit(&connections, 1)).collect();
-        // The first is idle again, for a shorter time than the third; the second is busy.
+        // The first is idle again, but for a shorter time than the third; the second is busy.
         drop(own[0].0.serve());
         let serving = own[1].0.serve();
         own.push(admit(&connections, 1));
