@@ -1,4 +1,4 @@
-//! Actions and instructions of OpenFlow 1.3, which Ryu keeps in one list.
+//! Actions and instructions of OpenFlow 1.3, which Ryu writes in one list.
 
 use super::field::Kind;
 use super::match13::{oxm_named, oxm_names};
@@ -102,7 +102,7 @@ pub(super) const INSTRUCTIONS: &[Type<ReadInstruction>] = &[
     }),
 ];
 
-/// Reads a flow's actions: its instructions, and the actions to apply, which become the last of them.
+/// Reads a flow's actions: its instructions, followed by an instruction to apply the other actions.
 pub(super) fn parse_instructions<'a>(
     objects: &[Object<'a>],
     payloads: &'a Payloads,
@@ -126,7 +126,7 @@ pub(super) fn parse_instructions<'a>(
     Ok(instructions)
 }
 
-/// Returns `true` for the type of an instruction, or a name that resembles one and no action: the error then names the
+/// Returns `true` for the type of an instruction, or for a name that resembles one and no action. The error then names the
 /// instruction.
 fn is_instruction(name: &str) -> bool {
     let is_action = ACTIONS.iter().any(|(known, ..)| *known == name);
@@ -147,7 +147,7 @@ fn parse_action<'a>(object: &Object<'a>, payloads: &'a Payloads) -> Result<Actio
     reader_of(object, ACTIONS, EXPECTED, EXAMPLE)?(object, payloads)
 }
 
-/// A table's number, or its name.
+/// Reads the number of a table, which may be given by name.
 pub(super) fn table(object: &Object, key: &str) -> Result<u8, ApiError> {
     let table = object.needed_named(key, &TABLES)?;
     table
@@ -172,7 +172,7 @@ fn set_field(object: &Object) -> Result<Field<'static>, ApiError> {
             .wrong("field", &expected)
             .example("\"field\": \"eth_dst\"")
     })?;
-    // The number must include OFPVID_PRESENT; only in matches is it added to decimal numbers.
+    // Here the number must include OFPVID_PRESENT; it is only added to decimal numbers in matches.
     let kind = match Kind::of(field) {
         Kind::Vlan => Kind::Number,
         kind => kind,
@@ -195,7 +195,7 @@ fn bits(field: &Field) -> u128 {
     }
 }
 
-/// Prints a flow's instructions as Ryu does: Apply-Actions as the actions themselves.
+/// Prints a flow's instructions as Ryu does. Apply-Actions is printed as its actions.
 pub(super) fn print_instructions(instructions: &List<Instruction>) -> Vec<Value> {
     let mut printed = Vec::new();
     for instruction in instructions {

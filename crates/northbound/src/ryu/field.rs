@@ -1,4 +1,4 @@
-//! Values of match fields, as texts and numbers.
+//! Values of match fields, as text and numbers.
 
 use serde_json::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// Returns the expected value for error messages, and an example.
+    /// Returns the expected value and an example, for error messages.
     pub fn expected(self) -> (&'static str, &'static str) {
         match self {
             Self::Port => ("a port's number or name", "1"),
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// Returns the field with this value; `None` if the value is invalid.
+    /// Returns the field with this value. Returns `None` if the value is invalid.
     pub fn parse(self, field: OxmField, value: &Value) -> Option<Field<'static>> {
         let (value, mask) = match (self, value) {
             (Self::Port, value) => (PORTS_13.number(value)?.into(), None),
@@ -94,7 +94,7 @@ impl Kind {
         (length <= bits).then(|| full & !full.checked_shr(length).unwrap_or(0))
     }
 
-    /// The value of a field in an answer: a number, or a text.
+    /// Returns the value of a field for a response: a number, or a text.
     pub fn print(self, value: u128, mask: Option<u128>) -> Value {
         match (self, mask) {
             (Self::Port, _) => PORTS_13.value(value as u32),
@@ -109,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// A part of a value as text: the value, or its mask.
+    /// Returns the value of a field, or its mask, as text.
     pub fn text(self, bits: u128) -> String {
         match self {
             Self::Mac => MacAddr::from_u64(bits as u64).to_string(),
@@ -120,7 +120,7 @@ impl Kind {
     }
 }
 
-/// Creates the error for a field of a match that does not exist; `version` continues the sentence after "OpenFlow".
+/// Creates the error for a match field that does not exist; `version` continues the sentence after "OpenFlow".
 pub(super) fn unknown_field(
     object: &Object,
     name: &str,
@@ -132,7 +132,7 @@ pub(super) fn unknown_field(
     ApiError::field(object.path(name), "no field of a match", &expected).example("\"in_port\": 1")
 }
 
-/// Reads a VLAN id. A decimal id is for tagged packets; a hexadecimal id includes OFPVID_PRESENT, or is for untagged
+/// Reads a VLAN id. A decimal id is that of tagged packets; a hexadecimal one includes OFPVID_PRESENT, or is for untagged
 /// packets.
 fn parse_vlan(value: &Value) -> Option<(u128, Option<u128>)> {
     let text = match value {

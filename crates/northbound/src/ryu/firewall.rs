@@ -29,7 +29,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/firewall/rules/{switch_id}/{vlan_id}", rules)
 }
 
-/// The switches that a path names.
+/// Returns the switches in a path.
 fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
     let there = app.ryu.firewall.switches();
     rule::switches(params, "rest_firewall", there)

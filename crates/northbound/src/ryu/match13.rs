@@ -1,4 +1,4 @@
-//! Matches of OpenFlow 1.3: fields have OXM's names, or those of 1.0.
+//! Matches of OpenFlow 1.3, whose fields have the names of OXM or of 1.0.
 
 use super::field::{Kind, unknown_field};
 use crate::error::ApiError;
@@ -7,7 +7,7 @@ use crate::object::Object;
 use serde_json::{Map, Value};
 use urtica_wire::{EtherType, Field, IpProtocol, Match, OxmField};
 
-/// The names of 1.0 that mean one field.
+/// The names of 1.0 that mean exactly one field.
 const OLD_NAMES: &[(&str, OxmField)] = &[
     ("dl_dst", OxmField::EthDst),
     ("dl_src", OxmField::EthSrc),
@@ -18,10 +18,10 @@ const OLD_NAMES: &[(&str, OxmField)] = &[
     ("nw_proto", OxmField::IpProto),
 ];
 
-/// Reads the match of a body.
+/// Reads the match in a body.
 ///
 /// # Errors
-/// If it names an unknown field, or has an invalid value.
+/// If it contains an unknown field or an invalid value.
 pub(super) fn parse(object: Option<&Object>) -> Result<Match<'static>, ApiError> {
     let Some(object) = object else {
         return Ok(Match::any());
@@ -42,13 +42,13 @@ pub(super) fn parse(object: Option<&Object>) -> Result<Match<'static>, ApiError>
         require_type(object, name, field)?;
         fields.push(parsed);
     }
-    // OXM requires a field's prerequisites before it. A field that is given by both of its names counts once.
+    // OXM requires a field's prerequisites before the field. A field that is given by both names is counted once.
     fields.sort_by_key(|field: &Field| field.oxm_field());
     fields.dedup_by_key(|field| field.oxm_field());
     Ok(Match::from(fields))
 }
 
-/// Checks that the match has the Ethernet type that a field requires.
+/// Checks that the match contains the Ethernet type that a field requires.
 fn require_type(object: &Object, name: &str, field: OxmField) -> Result<(), ApiError> {
     use OxmField::*;
     if object.get("dl_type").or(object.get("eth_type")).is_some() {
@@ -81,7 +81,7 @@ fn field_named(name: &str, is_arp: bool, protocol: Option<u64>) -> Option<OxmFie
     old.map(|(_, field)| *field).or_else(|| oxm_named(name))
 }
 
-/// The field that has this name in OXM.
+/// Returns the field with this name in OXM.
 pub(super) fn oxm_named(name: &str) -> Option<OxmField> {
     OxmField::ALL
         .iter()
@@ -89,7 +89,7 @@ pub(super) fn oxm_named(name: &str) -> Option<OxmField> {
         .find(|field| field.name() == name)
 }
 
-/// The names of all fields in OXM.
+/// Returns the names of all fields in OXM.
 pub(super) fn oxm_names() -> impl Iterator<Item = &'static str> {
     OxmField::ALL.iter().map(|field| field.name())
 }
@@ -119,7 +119,7 @@ fn unknown(object: &Object, name: &str) -> ApiError {
     }
 }
 
-/// Prints a match, with the names of 1.0 for the fields that it had, as Ryu does.
+/// Prints a match as Ryu does, with the names of 1.0 for fields that 1.0 has.
 pub(super) fn print(match_: &Match) -> Map<String, Value> {
     let mut printed = Map::new();
     for field in match_.fields() {

@@ -1,8 +1,8 @@
-//! The paths of Ryu's REST applications, answered as Ryu answered them.
+//! The paths of Ryu's REST applications, with Ryu's responses.
 //!
-//! The expected input and output of `ofctl_rest` was recorded with os-ken, which contains Ryu's libraries:
-//! `recorded.rs` compares every body and every answer with that. The answers of the other applications are compared
-//! with Ryu's documentation in `tests/http`.
+//! The expected input and output of `ofctl_rest` was recorded with os-ken, which contains Ryu's libraries, and `recorded.rs`
+//! compares every body and every response with it. The responses of the other applications are compared with Ryu's
+//! documentation in `tests/http`.
 
 mod action13;
 pub(crate) mod conf_switch;

@@ -12,10 +12,10 @@ use urtica_wire::{
     VLAN_PRESENT,
 };
 
-/// A VLAN id that stands for packets without one (1.0 section 5.2.3).
+/// The VLAN id of packets without a VLAN (1.0 section 5.2.3).
 const VLAN_NONE: u64 = 0xffff;
 
-/// A port: its number, of which 1.0 has 16 bits, or its name.
+/// Reads a port: a number, which has 16 bits in 1.0, or a name.
 pub(super) fn port(object: &Object, key: &str, or: PortNo) -> Result<PortNo, ApiError> {
     const FIRST_RESERVED: u32 = 0xff00;
     let number = object.named(key, &PORTS_10, or.0)?;
@@ -27,10 +27,10 @@ pub(super) fn port(object: &Object, key: &str, or: PortNo) -> Result<PortNo, Api
     }
 }
 
-/// Reads the match of a body.
+/// Reads the match in a body.
 ///
 /// # Errors
-/// If it names a field that 1.0 lacks, has an invalid value, or lacks a field that another one requires.
+/// If it contains a field that 1.0 lacks or an invalid value, or lacks a field that another one requires.
 pub(super) fn parse_match(object: Option<&Object>) -> Result<Match<'static>, ApiError> {
     let Some(object) = object else {
         return Ok(Match::any());
@@ -43,7 +43,7 @@ pub(super) fn parse_match(object: Option<&Object>) -> Result<Match<'static>, Api
     Ok(match_)
 }
 
-/// The names that [`parse_field`] knows.
+/// The names of fields that [`parse_field`] supports.
 const MATCH_FIELDS: [&str; 12] = [
     "in_port",
     "dl_src",
@@ -99,7 +99,7 @@ fn parse_field(
     })
 }
 
-/// Checks that the match has the Ethernet type without which 1.0 ignores a field.
+/// Checks that the match contains the Ethernet type without which 1.0 ignores a field.
 fn require_type(object: &Object, name: &str) -> Result<(), ApiError> {
     let is_of_ip = matches!(name, "nw_src" | "nw_dst" | "nw_proto" | "nw_tos");
     if !is_of_ip || object.get("dl_type").is_some() {
@@ -133,7 +133,7 @@ fn transport_field(object: &Object, name: &str) -> Result<OxmField, ApiError> {
     Ok(if is_source { fields.0 } else { fields.1 })
 }
 
-/// Prints a match, with the names of 1.0.
+/// Prints a match with the names of 1.0.
 pub(super) fn print_match(match_: &Match) -> Map<String, Value> {
     let basic = match_.fields().filter_map(|field| match field {
         Field::Basic { field, value, mask } => Some((field, value, mask)),

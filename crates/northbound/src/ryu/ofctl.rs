@@ -66,7 +66,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/stats/experimenter/{dpid}", post(experimenter))
 }
 
-/// Returns `true` if a request with the method POST is a query: its body is a filter.
+/// Returns `true` for POST requests that are queries, whose body is a filter.
 pub(crate) fn is_query(method: &Method, path: &str) -> bool {
     let filtered = ["/stats/flow/", "/stats/aggregateflow/"];
     let mut switches = filtered.iter().filter_map(|begin| path.strip_prefix(begin));
@@ -160,7 +160,7 @@ async fn group(State(app): State<Arc<App>>, params: Params) -> Answer {
     ask_multipart(&app, &params, MultipartRequestBody::Group(group)).await
 }
 
-/// In 1.3 no request names a group, so all are printed, as Ryu did.
+/// Prints all groups, as Ryu did, since requests of 1.3 cannot name a group.
 async fn group_desc(State(app): State<Arc<App>>, params: Params) -> Answer {
     params.number("group")?;
     ask_multipart(&app, &params, MultipartRequestBody::GroupDesc).await
@@ -170,7 +170,7 @@ async fn group_features(State(app): State<Arc<App>>, params: Params) -> Answer {
     ask_multipart(&app, &params, MultipartRequestBody::GroupFeatures).await
 }
 
-/// 1.0 describes ports with its features. In neither version a request names a port, so all are printed, as Ryu did.
+/// Prints all ports, as Ryu did, since requests of neither version can name a port. 1.0 describes ports with its features.
 async fn port_desc(State(app): State<Arc<App>>, params: Params) -> Answer {
     params.number("port")?;
     let info = app.switch(params.switch()?)?;
@@ -198,7 +198,7 @@ fn multipart(body: MultipartRequestBody<'_>) -> Message<'_> {
     })
 }
 
-/// Refuses a request that the switch's version does not have with 501, as Ryu does.
+/// Refuses a request that the switch's version lacks with status 501, as Ryu does.
 fn needs_13(info: &SwitchInfo, what: &str) -> Result<(), ApiError> {
     match info.version {
         Version::Of10 => Err(ApiError::not_in_version(format!(
@@ -223,7 +223,7 @@ async fn ask_multipart(app: &App, params: &Params, body: MultipartRequestBody<'_
     ask(app, &info, &multipart(body), None).await
 }
 
-/// Sends a request to a switch, and answers `{"<dpid>": …}`. If the switch refuses it, the answer is empty, as in Ryu.
+/// Sends a request to a switch, and responds `{"<dpid>": …}`. If the switch refuses it, the response is empty, as in Ryu.
 async fn ask(app: &App, info: &SwitchInfo, message: &Message<'_>, priority: Option<u16>) -> Answer {
     let id = info.datapath_id;
     let printer = Printer {
@@ -273,7 +273,7 @@ async fn write_rows(
         };
         for row in rows {
             chunk.extend_from_slice(separator.as_bytes());
-            // Fails only for maps with keys other than strings.
+            // This only fails for maps whose keys are not strings.
             let _ = serde_json::to_writer(&mut chunk, &row);
             separator = ", ";
         }
@@ -289,7 +289,7 @@ async fn write_rows(
     let _ = sender.send(chunk.into()).await;
 }
 
-/// A body that names a switch.
+/// A body for one switch.
 struct Order {
     value: Value,
     payloads: Payloads,
@@ -353,8 +353,8 @@ async fn clear_flows(State(app): State<Arc<App>>, params: Params) -> Answer {
     send_flow_mod(&app, &info, write::clear(info.version)).await
 }
 
-/// Sends a flow mod. A request's table numbers are the switch's, even if a filter has its own table; `ALL` includes
-/// every table.
+/// Sends a flow mod. The table numbers in a request are the switch's, even if a filter has its own table; `ALL` includes all
+/// tables.
 async fn send_flow_mod(app: &App, info: &SwitchInfo, flow_mod: FlowMod<'_>) -> Answer {
     let is_of_all = flow_mod.table_id == TABLE_ALL;
     let message = Message::FlowMod(flow_mod);

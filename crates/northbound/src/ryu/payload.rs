@@ -1,4 +1,4 @@
-//! The data of experimenters' actions and messages: text, or base64.
+//! The data in experimenters' actions and messages: text, or base64.
 
 use crate::error::ApiError;
 use crate::object::Object;
@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// The decoded base64 data of a body, which messages borrow while they are encoded.
+/// The decoded base64 data in a body, which messages borrow while they are encoded.
 pub(super) struct Payloads(HashMap<String, Vec<u8>>);
 
 impl Payloads {
-    /// Decodes the data of a body. Invalid data is refused by [`Payloads::data`].
+    /// Decodes the data in a body. Invalid data is refused by [`Payloads::data`].
     pub fn of(body: &Value) -> Self {
         let mut payloads = Self(HashMap::new());
         payloads.find(body);
@@ -33,10 +33,10 @@ impl Payloads {
         }
     }
 
-    /// Returns the data of an object.
+    /// Returns the data in an object.
     ///
     /// # Errors
-    /// If it is not in the form that its `data_type` names.
+    /// If it does not have the form that its `data_type` requires.
     pub fn data<'a>(&'a self, object: &Object<'a>) -> Result<&'a [u8], ApiError> {
         let data = object.text_or("data", "")?;
         match object.text_or("data_type", "ascii")? {

@@ -1,7 +1,7 @@
 //! `/qos/…`: the paths of Ryu's `rest_qos`.
 //!
-//! Queues are rows of Open vSwitch's database. `PUT /v1.0/conf/switches/<switch>/ovsdb_addr` names the database of a switch;
-//! until then, the paths of queues answer that they do not know it, as Ryu did.
+//! Queues are rows of Open vSwitch's database. `PUT /v1.0/conf/switches/<switch>/ovsdb_addr` sets the address of a switch's
+//! database; until then, the paths for queues respond that they do not know it, as Ryu did.
 
 use super::read::{Printed, Printer};
 use super::rule::{self, result, with_vlan};
@@ -28,11 +28,11 @@ use urtica_wire::{
 
 type Answer = Result<Json<Vec<Value>>, ApiError>;
 
-/// The error without a database: Ryu's text, and a remedy.
+/// The error for a switch without a database: Ryu's text, and a remedy.
 const NO_DATABASE: &str = "ovs_bridge is not exists: expected the database's address first, such as PUT \"tcp:127.0.0.1:6640\" to \
                            /v1.0/conf/switches/<switch>/ovsdb_addr";
 
-/// The maximum number of queues of a request: each port of the switch gets them.
+/// The maximum number of queues in a request. Each port of the switch gets them.
 const MAX_QUEUES: usize = 256;
 
 pub(crate) fn routes() -> Router<Arc<App>> {
@@ -55,7 +55,7 @@ fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
     rule::switches(params, "rest_qos", app.ryu.qos.switches())
 }
 
-/// The database that was named for a switch, if any.
+/// Returns the database of a switch, if its address was set.
 fn database(app: &App, id: DatapathId) -> Result<Option<Address>, ApiError> {
     match app.conf.get(id, "ovsdb_addr") {
         None => Ok(None),
@@ -153,7 +153,7 @@ fn queue(object: &Object) -> Result<Queue, ApiError> {
     }
 }
 
-/// A rate in bit/s, which may be left out.
+/// Reads an optional rate, in bit/s.
 fn rate(object: &Object, key: &str) -> Result<Option<u64>, ApiError> {
     match object.get(key) {
         Some(_) => object.needed_number(key).map(Some),
@@ -180,7 +180,7 @@ async fn list_meters(State(app): State<Arc<App>>, params: Params) -> Answer {
     ask_each(&app, &params, MultipartRequestBody::Meter(METER_ALL)).await
 }
 
-/// Sends a request to each switch that a path names. If one refuses it, its answer is empty, as in `ofctl_rest`.
+/// Sends a request to each switch in a path. If one refuses it, its response is empty, as in `ofctl_rest`.
 async fn ask_each(app: &App, params: &Params, body: MultipartRequestBody<'static>) -> Answer {
     let request = Message::MultipartRequest(MultipartRequest {
         flags: MultipartFlags::empty(),
@@ -240,7 +240,7 @@ fn print_rule(rule: &RyuRule<QosAction>) -> Value {
     let given = named
         .iter()
         .filter_map(|(name, value)| Some((name, (*value)?)));
-    // Texts, as Ryu has them here.
+    // Ryu prints these as texts.
     let actions: Vec<_> = given
         .map(|(name, value)| json!({ *name: value.to_string() }))
         .collect();
@@ -292,7 +292,7 @@ fn check_parts(body: &Object) -> Result<(), ApiError> {
     }
 }
 
-/// The action of a rule. Without actions, packets use queue 0, as in Ryu.
+/// Reads the action of a rule. Without actions, packets use queue 0, as in Ryu.
 fn action(body: &Object) -> Result<QosAction, ApiError> {
     const EXPECTED: &str = "mark, meter or queue";
     let Some(actions) = body.object("actions")? else {
@@ -314,7 +314,7 @@ fn action(body: &Object) -> Result<QosAction, ApiError> {
         None => Ok(None),
     };
     let mark = number("mark")?;
-    // Six bits (RFC 2474).
+    // The mark has six bits (RFC 2474).
     if mark.is_some_and(|mark| mark > 63) {
         return Err(actions.wrong("mark", "a DSCP: a number from 0 to 63"));
     }
@@ -368,7 +368,7 @@ async fn set_meter(State(app): State<Arc<App>>, params: Params, body: Body) -> A
     Ok(Json(rows))
 }
 
-/// Copies a band of a meter, to keep it for a switch; `None` for an experimenter's band.
+/// Copies a meter's band, so that it can be stored for a switch. Returns `None` for an experimenter's band.
 fn kept_band(band: MeterBand) -> Option<MeterBand<'static>> {
     match band {
         MeterBand::Drop { rate, burst_size } => Some(MeterBand::Drop { rate, burst_size }),

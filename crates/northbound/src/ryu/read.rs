@@ -1,4 +1,4 @@
-//! Switches' replies as JSON, in Ryu's form.
+//! Prints switches' replies as JSON, in Ryu's form.
 
 use super::{action13, match13, of10};
 use crate::number::{GROUPS, METERS, PORTS_10, PORTS_13, QUEUES, TABLES};
@@ -16,20 +16,20 @@ use urtica_wire::{
 #[derive(Clone, Copy)]
 pub(super) struct Printer {
     pub version: Version,
-    /// Cookies are shown without the program's number, which scripts do not know.
+    /// The program whose number is omitted from cookies, since scripts do not know it.
     pub program: ProgramId,
 }
 
-/// The content of a reply.
+/// The printed content of a reply.
 pub(super) enum Printed {
-    /// The answer.
+    /// The whole response.
     One(Value),
-    /// Parts of the list that is the answer.
+    /// Elements of the list that is the response.
     Rows(Vec<Value>),
 }
 
 impl Printer {
-    /// Prints a reply; `None` if no path requests replies of its type.
+    /// Prints a reply. Returns `None` if no path requests replies of its type.
     pub fn print(self, message: &Message, priority: Option<u16>) -> Option<Printed> {
         let rows = match message {
             Message::MultipartReply(part) => return self.print_part(&part.body, priority),
@@ -184,7 +184,7 @@ impl Printer {
         }
     }
 
-    /// Adds a port's age, which 1.0 does not report.
+    /// Adds a port's duration, which 1.0 does not report.
     fn add_duration(self, printed: &mut Value, seconds: u32, nanoseconds: u32) {
         if self.version == Version::Of13 {
             printed["duration_sec"] = seconds.into();
@@ -212,8 +212,7 @@ impl Printer {
     }
 }
 
-/// Returns a port's features in the bits of the version: 1.0 has fewer speeds, so the features after them have lower
-/// bits.
+/// Returns a port's features as the bits of this version. 1.0 has fewer speeds, so its other features have lower bits.
 fn features_bits(version: Version, features: PortFeatures) -> u32 {
     let bits = features.bits();
     match version {
@@ -222,7 +221,7 @@ fn features_bits(version: Version, features: PortFeatures) -> u32 {
     }
 }
 
-/// Features from the bits that a version has.
+/// Returns the features for the bits of this version.
 pub(super) fn features_of_bits(version: Version, bits: u32) -> PortFeatures {
     let bits = match version {
         Version::Of10 => bits & OF10_SPEEDS | (bits & !OF10_SPEEDS) << 4,
@@ -237,12 +236,12 @@ const OF10_SPEEDS: u32 = 0x7f;
 /// Returns the length of a row in a message of 1.3, in bytes.
 fn wire_length<'a>(row: &impl Element<'a>) -> usize {
     let mut bytes = Vec::new();
-    // A decoded message can be encoded.
+    // Decoded messages can be encoded.
     let _ = row.encode(Version::Of13, &mut bytes);
     bytes.len()
 }
 
-/// The names of 1.0's wildcards (section 5.2.3).
+/// Returns the names of 1.0's wildcards (section 5.2.3).
 fn wildcards(bits: u32) -> Vec<&'static str> {
     const NAMES: [(u32, &str); 12] = [
         (1 << 0, "IN_PORT"),
@@ -316,7 +315,7 @@ fn group_stats(group: &GroupStats) -> Value {
     })
 }
 
-/// The types of groups, in the order of their bits and positions in group features.
+/// The types of groups, in the order of their bits and of their positions in group features.
 const GROUP_TYPES: [(GroupType, &str); 4] = [
     (GroupType::All, "ALL"),
     (GroupType::Select, "SELECT"),
@@ -495,7 +494,7 @@ fn table_property(property: &TableFeatureProperty) -> Value {
 /// Prints the list of a property.
 type Ids = fn(&[u8]) -> Vec<Value>;
 
-/// Instructions or actions: type, length, and the bytes of experimenters.
+/// Prints instructions or actions: type, length, and an experimenter's bytes.
 fn type_ids(mut bytes: &[u8]) -> Vec<Value> {
     let mut ids = Vec::new();
     while let [t0, t1, l0, l1, ..] = *bytes {
@@ -510,7 +509,7 @@ fn table_ids(bytes: &[u8]) -> Vec<Value> {
     bytes.iter().map(|table| Value::from(*table)).collect()
 }
 
-/// Prints OXM headers (1.3.5 section 7.2.3.2); the experimenter's id follows an experimenter's header.
+/// Prints OXM headers (1.3.5 section 7.2.3.2). The header of an experimenter is followed by its id.
 fn oxm_ids(mut bytes: &[u8]) -> Vec<Value> {
     const BASIC: u16 = 0x8000;
     const EXPERIMENTER: u16 = 0xffff;

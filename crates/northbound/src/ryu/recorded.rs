@@ -1,4 +1,4 @@
-//! Tests that bodies become Ryu's messages, and answers Ryu's JSON, as recorded by `tools/vectors/osken_ofctl.py`.
+//! Tests that bodies become the messages of Ryu, and responses its JSON, as recorded by `tools/vectors/osken_ofctl.py`.
 
 use super::payload::Payloads;
 use super::read::{Printed, Printer};

@@ -1,6 +1,6 @@
 //! `/router/…`: the paths of Ryu's `rest_router`.
 //!
-//! A refusal has `result` and `details`, as in Ryu, in addition to the fields of other errors of this interface.
+//! The response to a refused request contains `result` and `details`, as in Ryu, and the fields of this interface's errors.
 
 use super::rule::{self, result, with_vlan};
 use crate::app::App;
@@ -42,7 +42,7 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let status = self.0.status;
         let details = self.0.to_string();
-        // Fails only for maps with keys other than strings.
+        // This only fails for maps whose keys are not strings.
         let mut told = serde_json::to_value(&self.0).unwrap_or_default();
         told["result"] = "failure".into();
         told["details"] = details.into();
@@ -50,7 +50,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// The switches that a path names. Others are 404 here.
+/// Returns the switches in a path. Here an unknown switch is answered with status 404.
 fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
     let there = app.ryu.router.switches();
     let is_named = params.get("switch_id") == Some(rule::ALL) || params.ryu_switch().is_ok();
@@ -61,7 +61,7 @@ fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
     })
 }
 
-/// Returns the VLANs that a path names; for all, the VLANs that the switch has routers for.
+/// Returns the VLANs in a path; for all VLANs, those for which the switch has routers.
 fn vlan_ids(
     router: &RestRouter,
     id: DatapathId,
@@ -111,7 +111,7 @@ fn print(view: &RouterView) -> Map<String, Value> {
         .collect()
 }
 
-/// The change that a body requests.
+/// The addition that a body requests.
 #[derive(Clone, Copy)]
 enum Added {
     Address(Ipv4Addr, Ipv4Prefix),
@@ -210,7 +210,7 @@ async fn add_one(
     }
 }
 
-/// The entries that a body deletes: one by number, or all.
+/// The entries that a body deletes: one by number, or all of them.
 #[derive(Clone, Copy)]
 enum Unwanted {
     Routes(Option<u16>),

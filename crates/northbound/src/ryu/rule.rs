@@ -1,4 +1,4 @@
-//! The common parts of the bodies of rules: switches, VLANs, and matches with Ryu's names of types and protocols.
+//! The common parts of the bodies for rules: switches, VLANs, and matches with Ryu's names of types and protocols.
 
 use super::match13;
 use crate::error::ApiError;
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use urtica_apps::{RyuError, RyuRule};
 use urtica_wire::{DatapathId, Match};
 
-/// The word for all switches or all VLANs in a path, and for all rules in a body.
+/// The word for all switches or VLANs in a path, and for all rules in a body.
 pub(super) const ALL: &str = "all";
 
 /// The VLANs that Ryu accepts.
@@ -24,13 +24,13 @@ const FIELDS: [&str; 12] = [
     "nw_proto", "tp_src", "tp_dst", "ip_dscp",
 ];
 
-/// Types of packets by name.
+/// The names of packets' types.
 const TYPES: [(&str, u16); 3] = [("ARP", 0x0806), ("IPv4", 0x0800), ("IPv6", 0x86dd)];
 
-/// Protocols by name.
+/// The names of protocols.
 const PROTOCOLS: [(&str, u16); 4] = [("TCP", 6), ("UDP", 17), ("ICMP", 1), ("ICMPv6", 58)];
 
-/// Returns the switches that a path names among a program's switches.
+/// Returns those of a program's switches that a path requests.
 pub(super) fn switches(
     params: &Params,
     program: &str,
@@ -43,7 +43,7 @@ pub(super) fn switches(
     let id = params.ryu_switch()?;
     match there.contains(&id) {
         true => Ok(vec![id]),
-        // Ryu does not use 404 here.
+        // Ryu does not respond with status 404 here.
         false => Err(ApiError::new(
             StatusCode::BAD_REQUEST,
             format!("switch {id} is not connected: expected one that is, or all"),
@@ -51,7 +51,7 @@ pub(super) fn switches(
     }
 }
 
-/// Returns all switches of a program; an error if it has none, as in Ryu.
+/// Returns all switches of a program. Returns an error if there are none, as in Ryu.
 pub(super) fn some_switches(
     program: &str,
     there: Vec<DatapathId>,
@@ -67,7 +67,7 @@ pub(super) fn some_switches(
     }
 }
 
-/// Returns the VLAN that a path names: 0 if the path names no VLAN; `None` for all.
+/// Returns the VLAN in a path: 0 if there is none, `None` for all.
 pub(super) fn vlan_id(params: &Params) -> Result<Option<u16>, ApiError> {
     let text = match params.get("vlan_id") {
         None => return Ok(Some(0)),
@@ -86,7 +86,7 @@ pub(super) fn vlan_id(params: &Params) -> Result<Option<u16>, ApiError> {
     })
 }
 
-/// The number of a rule that a body names, `None` for all.
+/// Returns the number of a rule in a body; `None` for all.
 pub(super) fn rule_id(body: &Object, key: &str) -> Result<Option<u32>, ApiError> {
     if body.get(key).and_then(Value::as_str) == Some(ALL) {
         return Ok(None);
@@ -99,7 +99,7 @@ pub(super) fn rule_id(body: &Object, key: &str) -> Result<Option<u32>, ApiError>
     })
 }
 
-/// A rule's priority.
+/// Returns a rule's priority.
 pub(super) fn priority(body: &Object, least: u16, most: u16) -> Result<u16, ApiError> {
     let priority = body.number("priority", least)?;
     match (least..=most).contains(&priority) {
@@ -110,7 +110,7 @@ pub(super) fn priority(body: &Object, least: u16, most: u16) -> Result<u16, ApiE
     }
 }
 
-/// Refuses fields of a body that have no effect.
+/// Refuses fields in a body that would have no effect.
 pub(super) fn check_known(body: &Object, others: &[&str]) -> Result<(), ApiError> {
     let is_known = |name: &str| FIELDS.contains(&name) || others.contains(&name);
     match body.iter().find(|(name, _)| !is_known(name)) {
@@ -158,7 +158,8 @@ fn named(body: &Object, key: &str, names: &[(&str, u16)]) -> Result<Option<u16>,
     })
 }
 
-/// Returns the type of the packets of a match: the given one, or that of its fields. `None` if it matches packets of all types.
+/// Returns the type of the packets of a match: the given one, or the one that its fields require. Returns `None` if it matches
+/// packets of all types.
 fn dl_type(body: &Object) -> Result<Option<u16>, ApiError> {
     let said = named(body, "dl_type", &TYPES)?.map(|_| "dl_type");
     let nw_proto = body.get("nw_proto").and_then(Value::as_str);
@@ -173,7 +174,7 @@ fn dl_type(body: &Object) -> Result<Option<u16>, ApiError> {
         Some(key) => body.text(key, "a type")?,
         None if ipv4.is_some() => "IPv4",
         None if ipv6.is_some() => "IPv6",
-        // Both have this field; Ryu chooses IPv4.
+        // Both types have this field; Ryu chooses IPv4.
         None if of("ip_dscp").is_some() => "IPv4",
         None if nw_proto.is_some() => {
             return Err(ApiError::missing(
@@ -196,7 +197,7 @@ fn dl_type(body: &Object) -> Result<Option<u16>, ApiError> {
     Ok(number.map(|(_, number)| *number))
 }
 
-/// Prints a rule's match, as Ryu's documentation has it.
+/// Prints a rule's match, in the form of Ryu's documentation.
 pub(super) fn print_match(match_: &Match) -> Map<String, Value> {
     let fields = match13::print(match_).into_iter();
     fields
@@ -215,7 +216,7 @@ fn print_field(name: String, value: Value) -> (String, Value) {
         "dl_vlan" => integer(&value).map_or(value.clone(), Value::from),
         _ => with_prefix_length(&value).unwrap_or(value),
     };
-    // 1.0 has the same names for ARP's fields.
+    // In 1.0, ARP's fields share the names of IPv4's.
     let name = match name.as_str() {
         "arp_spa" => "nw_src".to_owned(),
         "arp_tpa" => "nw_dst".to_owned(),
@@ -224,7 +225,7 @@ fn print_field(name: String, value: Value) -> (String, Value) {
     (name, printed)
 }
 
-/// Replaces the mask of an address by its prefix length.
+/// Replaces the mask of an address with the prefix length.
 fn with_prefix_length(value: &Value) -> Option<Value> {
     let (address, mask) = value.as_str()?.split_once('/')?;
     let mask = match mask.parse::<Ipv4Addr>() {
@@ -235,7 +236,7 @@ fn with_prefix_length(value: &Value) -> Option<Value> {
     (mask.count_ones() == length).then(|| format!("{address}/{length}").into())
 }
 
-/// The result of a command.
+/// Returns the result of a command.
 pub(super) fn result(is_done: bool, details: impl Into<Value>) -> Map<String, Value> {
     let result = if is_done { "success" } else { "failure" };
     Map::from_iter([
@@ -257,7 +258,7 @@ pub(super) fn row(id: DatapathId, command_result: impl Into<Value>) -> Value {
     json!({ "switch_id": id.to_string(), "command_result": command_result.into() })
 }
 
-/// Returns the rules of one VLAN, or of all VLANs: one object for each, with a list under this key.
+/// Returns the rules of one VLAN, or of all VLANs: an object for each, with a list under this key.
 pub(super) fn by_vlan<A>(
     rules: &[RyuRule<A>],
     wanted: Option<u16>,
@@ -276,7 +277,7 @@ pub(super) fn by_vlan<A>(
     lists.into_iter().map(list).collect()
 }
 
-/// Builds Ryu's answer to a deletion: the numbers of the deleted rules for each VLAN, or a failure if there were none.
+/// Builds Ryu's response to a deletion: the numbers of the deleted rules for each VLAN, or a failure if there were none.
 pub(super) fn deleted(
     rules: impl Iterator<Item = (u16, u32)>,
     wanted: Option<u32>,

@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/v1.0/topology/hosts/{dpid}", get(hosts))
 }
 
-/// The switch that the path names; `None` for all.
+/// Returns the switch in the path; `None` for all.
 fn wanted(params: &Params) -> Result<Option<DatapathId>, ApiError> {
     params
         .get("dpid")
@@ -66,14 +66,14 @@ async fn hosts(State(app): State<Arc<App>>, params: Params) -> Answer {
     ))
 }
 
-/// Prints a switch as Ryu does: without reserved ports.
+/// Prints a switch as Ryu does, without reserved ports.
 pub(crate) fn switch_json(info: &SwitchInfo) -> Value {
     let ports = info.ports.iter().filter(|port| !port.port_no.is_reserved());
     let ports = ports.map(|port| port_json(info.datapath_id, port));
     json!({ "dpid": info.datapath_id.to_string(), "ports": ports.collect::<Vec<_>>() })
 }
 
-/// A port as Ryu prints it.
+/// Prints a port as Ryu does.
 pub(crate) fn port_json(switch: DatapathId, port: &Port) -> Value {
     json!({
         "dpid": switch.to_string(),
@@ -83,12 +83,12 @@ pub(crate) fn port_json(switch: DatapathId, port: &Port) -> Value {
     })
 }
 
-/// A directed link as Ryu prints it.
+/// Prints a directed link as Ryu does.
 pub(crate) fn link_json(network: &Network, link: DirectedLink) -> Value {
     json!({ "src": port_id_json(network, link.from), "dst": port_id_json(network, link.to) })
 }
 
-/// A host as Ryu prints it.
+/// Prints a host as Ryu does.
 pub(crate) fn host_json(network: &Network, host: &Host) -> Value {
     json!({
         "mac": host.mac.to_string(),
@@ -98,7 +98,7 @@ pub(crate) fn host_json(network: &Network, host: &Host) -> Value {
     })
 }
 
-/// Prints a port; only its number is known if its switch has disconnected.
+/// Prints a port; if its switch has disconnected, only its number is known.
 fn port_id_json(network: &Network, id: PortId) -> Value {
     let info = network.info(id.switch);
     match info.as_ref().and_then(|info| info.port(id.port_no)) {

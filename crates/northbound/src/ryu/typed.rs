@@ -3,14 +3,13 @@
 use crate::error::ApiError;
 use crate::object::{Object, did_you_mean};
 
-/// A type: its name, its fields besides `type`, and its reader.
+/// A type: its name, its fields other than `type`, and its reader.
 pub(super) type Type<P> = (&'static str, &'static [&'static str], P);
 
-/// Returns the reader of an object, which must be of one of these types; `expected` and `example` are for the error.
+/// Returns the reader of an object, which must have one of these types; `expected` and `example` are for the error.
 ///
 /// # Errors
-/// If it is of another type, or has a field that its type does not have: ignoring the field would silently use a
-/// default.
+/// If the object has another type, or a field that its type lacks. Ignoring the field would silently use a default.
 pub(super) fn reader_of<P: Copy>(
     object: &Object,
     types: &[Type<P>],
@@ -75,7 +74,7 @@ mod tests {
         ]
     }
 
-    /// Any value that a field of this name may have.
+    /// Returns a value that is valid for any field with this name.
     fn value(field: &str) -> Value {
         match field {
             "dl_src" | "dl_dst" => json!("02:00:00:00:00:01"),

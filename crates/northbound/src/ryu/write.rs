@@ -1,4 +1,4 @@
-//! Bodies of Ryu's requests as messages: flow entries, groups, meters, ports, roles.
+//! Converts the bodies of Ryu's requests to messages: flow entries, groups, meters, ports, roles.
 
 use super::payload::Payloads;
 use super::read::features_of_bits;
@@ -15,7 +15,7 @@ use urtica_wire::{
     MeterModCommand, Port, PortConfig, PortMod, PortNo, Role, TABLE_ALL, Version,
 };
 
-/// The fields of a body about a flow entry, in either version: in 1.0, Ryu ignored fields of 1.3.
+/// The fields of a body for a flow entry, in both versions: for 1.0, Ryu ignored those of 1.3.
 const FLOW: [&str; 13] = [
     "dpid",
     "cookie",
@@ -68,7 +68,7 @@ pub(super) fn flow_mod<'a>(
     })
 }
 
-/// Reads a cookie, whose top byte must be 0: it identifies the program that installed the entry.
+/// Reads a cookie. Its top byte must be 0, since it identifies the program that installed the entry.
 fn own_cookie(body: &Object) -> Result<u64, ApiError> {
     let cookie = body.number("cookie", 0)?;
     match cookie <= OWN_COOKIE_BITS {
@@ -82,7 +82,7 @@ fn own_cookie(body: &Object) -> Result<u64, ApiError> {
     }
 }
 
-/// Ryu's defaults: 1.0's is the specification's (`OFP_DEFAULT_PRIORITY`).
+/// Returns Ryu's default priority; that of 1.0 is the specification's (`OFP_DEFAULT_PRIORITY`).
 fn default_priority(version: Version) -> u16 {
     match version {
         Version::Of10 => 0x8000,
@@ -125,7 +125,7 @@ pub(super) fn clear(version: Version) -> FlowMod<'static> {
     }
 }
 
-/// Reads the filter of entries in a body of `/stats/flow/…` and `/stats/aggregateflow/…`.
+/// Reads the filter for entries in a body of `/stats/flow/…` and `/stats/aggregateflow/…`.
 pub(super) fn flow_filter(
     version: Version,
     body: &Object,
@@ -153,7 +153,7 @@ pub(super) fn flow_filter(
     Ok(FlowStatsRequest {
         out_group: body.named("out_group", &GROUPS, GROUP_ANY)?,
         cookie,
-        // A cookie without a program's number matches the entries of every program.
+        // A cookie without a program's number matches entries of all programs.
         cookie_mask: match cookie <= OWN_COOKIE_BITS {
             true => cookie_mask & OWN_COOKIE_BITS,
             false => cookie_mask,
@@ -162,7 +162,7 @@ pub(super) fn flow_filter(
     })
 }
 
-/// Reads the priority to filter by. OpenFlow has no such filter; Ryu's `-1` is no filter.
+/// Reads the priority by which to filter. OpenFlow has no such filter; Ryu's `-1` means no filter.
 pub(super) fn priority_filter(body: &Object) -> Result<Option<u16>, ApiError> {
     let is_none = |value: &Value| {
         value.as_i64() == Some(-1) || value.as_str().is_some_and(|text| text.trim() == "-1")
@@ -229,7 +229,7 @@ pub(super) fn meter_mod<'a>(
     })
 }
 
-/// A flag, or a list of them.
+/// Reads a flag, or a list of flags.
 fn meter_flags(body: &Object) -> Result<MeterFlags, ApiError> {
     let flags = match body.get("flags") {
         None => return Ok(MeterFlags::empty()),
@@ -292,7 +292,7 @@ pub(super) fn meter_band<'a>(band: &Object<'a>) -> Result<MeterBand<'a>, ApiErro
     reader_of(band, BANDS, expected, "\"type\": \"DROP\"")?(band)
 }
 
-/// Returns the port of a body of `/stats/portdesc/modify`.
+/// Returns the port in a body of `/stats/portdesc/modify`.
 pub(super) fn port_no(version: Version, body: &Object) -> Result<PortNo, ApiError> {
     match version {
         Version::Of10 => of10::port(body, "port_no", PortNo(0)),
@@ -347,7 +347,7 @@ pub(super) fn role(body: &Object) -> Result<Role, ApiError> {
     })
 }
 
-/// Returns the experimenter of a body of `/stats/experimenter/…`, and the bytes after it: in 1.3 its type, then its data.
+/// Returns the experimenter in a body of `/stats/experimenter/…`, and the bytes after it: in 1.3, its type and then its data.
 pub(super) fn experimenter(
     version: Version,
     body: &Object,
