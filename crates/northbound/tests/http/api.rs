@@ -111,7 +111,7 @@ fn urtica_switches_report_the_forms_of_their_tables() {
     }
 }
 
-/// Else its tables would be shown only after the time that a switch has for any reply.
+/// If the list waited for the description, the tables would only be shown after the time limit for a reply.
 #[test]
 fn shows_tables_of_a_switch_without_description() {
     let config = NorthboundConfig {
@@ -127,7 +127,7 @@ fn shows_tables_of_a_switch_without_description() {
         while switch.read_exact(&mut header).is_ok() {
             let mut body = vec![0; usize::from(u16::from_be_bytes([header[2], header[3]])) - 8];
             switch.read_exact(&mut body).unwrap();
-            // Of all requests it answers that for its one table.
+            // Among all requests, it only answers the one for its table.
             if header[1] == 16 && body[..2] == [0, 3] {
                 let mut reply = vec![1, 17, 0, 76];
                 reply.extend(&header[4..]);
@@ -341,7 +341,7 @@ fn the_interface_describes_itself() {
         let response = lab.get(&path);
         let is_path = path == "/api/v1/paths" && response.status == 400
             || path == "/api/v1/trace" && response.status == 409;
-        // The router does not run.
+        // The router is not running.
         let is_router = path.starts_with("/router/") && response.status == 404;
         assert!(
             response.status == 200 || is_path || is_router || path == "/api/v1/events",

@@ -106,7 +106,7 @@ fn read_only_tokens_read_and_change_nothing() {
     let added = send(TOKEN, "POST", "/api/v1/switches/1/flows", &flow);
     assert_eq!(added.status, 204, "{}", added.body);
     assert!(!is_marked(&added), "{}", added.headers);
-    // Both tokens change roles.
+    // The tokens exchange their roles.
     let swapped = Tokens::new([READER]).with_read_only([TOKEN]);
     handle.unwrap().set_tokens(swapped).unwrap();
     assert_eq!(
@@ -188,7 +188,7 @@ fn slow_senders_are_disconnected() {
         let mut socket = TcpStream::connect(lab.address).unwrap();
         socket.set_read_timeout(Some(BOUND)).unwrap();
         socket.write_all(begun.as_bytes()).unwrap();
-        // Closed by the other end, with or without a word.
+        // The other end closes it, with or without a response.
         socket.read_to_end(&mut Vec::new()).unwrap();
     }
     let mut socket = TcpStream::connect(lab.address).unwrap();
@@ -221,16 +221,16 @@ fn open(lab: &Lab, begun: &str) -> TcpStream {
 
 #[test]
 fn slow_connections_of_one_address_keep_no_client_out() {
-    // Longer than the test: no connection ends because its time is up.
+    // The timeout is longer than the test, so that no connection is closed because of it.
     let lab = lab(NorthboundConfig {
         receive_timeout: BOUND * 10,
         ..config()
     });
     let begun = ["", "GET /stats/switches HTTP/1.1\r\nHost:"];
     let slow: Vec<_> = (0..600).map(|at| open(&lab, begun[at % 2])).collect();
-    // The same address, too, can open another connection.
+    // Another connection from this address can be opened, too.
     assert_eq!(lab.json("/stats/switches"), json!([1]));
-    // The oldest connections were closed for it, the newest are open.
+    // The oldest connections were closed for it; the newest are still open.
     let mut slow = slow.into_iter();
     let mut oldest = slow.next().unwrap();
     assert_eq!(oldest.read(&mut [0]).unwrap(), 0);
@@ -249,7 +249,7 @@ fn an_address_has_its_share_of_the_connections() {
     let events = "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut watchers = [open(&lab, events), open(&lab, events)];
     for watcher in &mut watchers {
-        // Now it is served.
+        // The request is served now.
         watcher.read_exact(&mut [0; 15]).unwrap();
     }
     let refused = lab.get("/stats/switches");
@@ -260,7 +260,7 @@ fn an_address_has_its_share_of_the_connections() {
     });
 }
 
-/// A client that does not read its response.
+/// Returns a client that does not read its response.
 fn deaf(lab: &Lab) -> TcpStream {
     let mut socket = TcpStream::connect(lab.address).unwrap();
     socket.set_read_timeout(Some(BOUND)).unwrap();
@@ -276,11 +276,11 @@ fn deaf(lab: &Lab) -> TcpStream {
 fn stalled_clients_do_not_block_others() {
     let lab = lab(NorthboundConfig {
         send_timeout: Duration::from_secs(3),
-        // A busy machine needs long to list so many entries.
+        // On a busy machine, it takes long to list so many entries.
         reply_timeout: Duration::from_secs(120),
         ..config()
     });
-    // Enough that it does not fit into the buffers of sockets.
+    // The list must not fit into the buffers of sockets.
     let network = lab.network();
     let entries = 40_000_u32;
     for cookie in 0..entries {

@@ -1,4 +1,4 @@
-//! Ryu's `rest_conf_switch`: stored values of switches.
+//! Ryu's `rest_conf_switch`: values that are stored for switches.
 
 use crate::lab::Lab;
 use serde_json::json;

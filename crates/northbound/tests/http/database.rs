@@ -1,4 +1,4 @@
-//! A database of Open vSwitch's kind (RFC 7047), in this process: rows in memory, and the operations that settings of queues need.
+//! A simulated database of Open vSwitch (RFC 7047): rows in memory, and the operations that settings of queues need.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Starts a database with one bridge for each datapath id, which has these ports.
+    /// Starts a database that has a bridge with these ports for each datapath id.
     pub fn start(bridges: &[(&str, &[&str])]) -> Self {
         let mut tables = Tables::default();
         for (datapath_id, ports) in bridges {
@@ -31,7 +31,7 @@ impl Database {
                     json!(["uuid", tables.insert("Port", row)])
                 })
                 .collect();
-            // A set of one is written as its member.
+            // A set with one member is written as that member.
             let ports = match &ports[..] {
                 [port] => port.clone(),
                 ports => json!(["set", ports]),
@@ -53,7 +53,7 @@ impl Database {
         tables.0.get(table).map_or(0, BTreeMap::len)
     }
 
-    /// Returns the settings of a port: the row of `QoS`, if it has one.
+    /// Returns the settings of a port: its row of `QoS`, if it has one.
     pub fn shaping(&self, port: &str) -> Option<Value> {
         let tables = self.tables.lock().unwrap();
         let port = tables.0["Port"].values().find(|row| row["name"] == port)?;
@@ -61,7 +61,7 @@ impl Database {
         Some(tables.0["QoS"][uuid].clone().into())
     }
 
-    /// Makes a port use the settings of another.
+    /// Makes a port use the settings of another one.
     pub fn share(&self, from: &str, to: &str) {
         let mut tables = self.tables.lock().unwrap();
         let ports = tables.0.get_mut("Port").unwrap();
@@ -71,7 +71,7 @@ impl Database {
     }
 }
 
-/// Accepts connections at a port of this machine, and has each served by a thread.
+/// Accepts connections at a port of this machine, and serves each on its own thread.
 pub fn serve(client: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -91,7 +91,7 @@ fn serve_client(mut stream: TcpStream, tables: &Mutex<Tables>) {
             (&request["method"], &request["params"][0]),
             (&json!("transact"), &json!("Open_vSwitch"))
         );
-        // The client has to answer before it gets its reply.
+        // The client must answer this before it receives its reply.
         stream.write_all(echo.to_string().as_bytes()).unwrap();
         let alive = receive(&mut stream).unwrap();
         assert_eq!(
@@ -101,7 +101,7 @@ fn serve_client(mut stream: TcpStream, tables: &Mutex<Tables>) {
         let operations = &request["params"].as_array().unwrap()[1..];
         let result = tables.lock().unwrap().transact(operations);
         let reply = json!({"result": result, "error": null, "id": request["id"]}).to_string();
-        // In two pieces, with a space behind as the protocol allows.
+        // The reply is sent in two parts, and followed by a space, as the protocol allows.
         let (first, rest) = reply.as_bytes().split_at(reply.len() / 2);
         stream.write_all(first).unwrap();
         thread::yield_now();
@@ -110,7 +110,7 @@ fn serve_client(mut stream: TcpStream, tables: &Mutex<Tables>) {
     }
 }
 
-/// Reads the next request; `None` at the end of the connection.
+/// Reads the next request. Returns `None` at the end of the connection.
 pub fn receive(stream: &mut TcpStream) -> Option<Value> {
     let mut bytes = Vec::new();
     loop {
@@ -143,8 +143,8 @@ impl Tables {
         uuid
     }
 
-    /// Carries out operations. References to rows of the same transaction become identifiers; a referenced row cannot
-    /// be deleted.
+    /// Executes operations. References to rows of the transaction become identifiers. Rows that are referenced cannot be
+    /// deleted.
     fn transact(&mut self, operations: &[Value]) -> Vec<Value> {
         let mut names = BTreeMap::new();
         let mut results: Vec<_> = operations
@@ -220,7 +220,7 @@ impl Tables {
         }
     }
 
-    /// A row of `QoS` or `Queue` that another row refers to, and that is not there.
+    /// Returns a row of `QoS` or `Queue` that another row references but that does not exist.
     fn dangling(&self) -> Option<String> {
         let has = |table: &str, uuid: &str| {
             self.0
@@ -239,7 +239,7 @@ impl Tables {
     }
 }
 
-/// Replaces names of rows by identifiers.
+/// Replaces names of rows with their identifiers.
 fn named(value: &Value, names: &BTreeMap<String, String>) -> Value {
     match value {
         Value::Array(members) if members.first().is_some_and(|tag| tag == "named-uuid") => {

@@ -103,7 +103,7 @@ fn drawings_need_the_token() {
     }
 }
 
-/// Connects a switch of OpenFlow 1.0 whose local port has this name; it stays connected while the socket is open.
+/// Connects a switch with OpenFlow 1.0 whose local port has this name. It stays connected while the socket is open.
 pub fn connect(address: SocketAddr, name: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     let mut port = [0; 48];
@@ -116,7 +116,7 @@ pub fn connect(address: SocketAddr, name: &str) -> TcpStream {
         socket.read_exact(&mut header).unwrap();
         let mut body = vec![0; usize::from(u16::from_be_bytes([header[2], header[3]])) - 8];
         socket.read_exact(&mut body).unwrap();
-        // The request for features is answered; then the switch is connected.
+        // The switch is connected after it has answered the features-request.
         if header[1] == 5 {
             let mut reply = vec![1, 6, 0, 80];
             reply.extend(&header[4..]);

@@ -1,4 +1,4 @@
-//! Tests of requests to an emulated network: those that reach its thread, and those refused before.
+//! Tests of requests to an emulated network: those that reach its thread, and those that are refused before.
 
 use crate::lab::{Lab, config};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use urtica_northbound::{
 };
 use urtica_wire::{DatapathId, Version};
 
-/// A network that notes its requests.
+/// A network that records its requests.
 #[derive(Default)]
 struct Noted(Vec<String>);
 
@@ -53,7 +53,7 @@ impl EmulatedNetwork for Noted {
     }
 }
 
-/// An interface with an emulated network, and the requests to it.
+/// Returns an interface with an emulated network, and the queue of requests to it.
 fn lab(config: NorthboundConfig) -> (Lab, EmulationRequests) {
     let (emulation, requests) = Emulation::new();
     let set_up = |northbound: urtica_northbound::Northbound| northbound.emulation(emulation);
@@ -61,7 +61,7 @@ fn lab(config: NorthboundConfig) -> (Lab, EmulationRequests) {
     (lab, requests)
 }
 
-/// Serves requests while `act` runs; returns the network's notes.
+/// Serves requests while `act` runs. Returns the requests that the network recorded.
 fn served(mut requests: EmulationRequests, act: impl FnOnce()) -> Vec<String> {
     let is_over = Arc::new(AtomicBool::new(false));
     let server = thread::spawn({
@@ -194,7 +194,7 @@ fn busy_networks_refuse_excess_requests_and_run_none_late() {
     let response = lab.post("/api/v1/emulation/links/0", r#"{"up": false}"#);
     assert_eq!(response.status, 504, "{}", response.body);
     assert!(response.body.contains("within 100ms"), "{}", response.body);
-    // One request is waiting, though its client has disconnected.
+    // One request is waiting although its client has disconnected.
     let statuses: Vec<u16> = (0..16)
         .map(|_| lab.get("/api/v1/emulation").status)
         .collect();
@@ -212,7 +212,7 @@ fn an_ending_network_answers_pending_requests() {
     let (lab, requests) = lab(config());
     let response = thread::scope(|scope| {
         let response = scope.spawn(|| lab.get("/api/v1/emulation"));
-        // The request is answered at once, whether it is waiting or arrives later.
+        // The request is answered immediately, whether it is already waiting or arrives later.
         thread::sleep(Duration::from_millis(20));
         drop(requests);
         response.join().unwrap()

@@ -1,4 +1,4 @@
-//! Clients that watch: Ryu's WebSocket, and server-sent events.
+//! Clients that watch events: over Ryu's WebSocket, and as server-sent events.
 
 use crate::lab::{BOUND, Lab, config, wait};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn connect(lab: &Lab) -> WebSocket<TcpStream> {
     tungstenite::client(url, socket).unwrap().0
 }
 
-/// Reads calls, until one of each of these methods has arrived.
+/// Reads calls until each of these methods has been called.
 fn calls(socket: &mut WebSocket<TcpStream>, mut methods: Vec<&str>) -> Vec<Value> {
     let mut calls = Vec::new();
     while !methods.is_empty() {
@@ -76,7 +76,7 @@ fn the_websocket_calls_as_ryus_did() {
 fn leaving_and_returning_switches_are_reported() {
     let lab = Lab::new("single,1", Version::Of13, &["hub"]);
     let mut watcher = connect(&lab);
-    // A second connection with the same id replaces the first, which reconnects.
+    // A second connection with the switch's id replaces the first, and the switch reconnects.
     let mut impostor = TcpStream::connect(lab.switches).unwrap();
     let hello = [4, 0, 0, 8, 0, 0, 0, 1];
     let features = [
@@ -108,7 +108,7 @@ fn server_sent_events_begin_with_the_switches() {
     assert!(names.any(|name| name == "host_joined"));
 }
 
-/// Server-sent events, each with its name and its data.
+/// Returns server-sent events, each with its name and its data.
 fn server_sent(lab: &Lab) -> impl Iterator<Item = (String, Value)> {
     let mut socket = TcpStream::connect(lab.address).unwrap();
     socket.set_read_timeout(Some(BOUND)).unwrap();

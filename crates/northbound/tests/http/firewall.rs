@@ -1,4 +1,4 @@
-//! Ryu's `rest_firewall`: the requests of Ryu's book, in its order, and their answers there.
+//! Ryu's `rest_firewall`: the requests in Ryu's book, in its order, and their answers there.
 
 use crate::lab::{Lab, Response, wait};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use urtica_wire::Version;
 
 const RULES: &str = "/firewall/rules/0000000000000001";
 
-/// A switch's row in the answer to a command.
+/// Returns a switch's row in the response to a command.
 fn answered(command_result: Value) -> Value {
     json!([{"switch_id": "0000000000000001", "command_result": command_result}])
 }
@@ -15,7 +15,7 @@ fn success(details: &str) -> Value {
     json!({"result": "success", "details": details})
 }
 
-/// A firewall in front of these hosts, once the switch is guarded.
+/// Returns a network, when all of its switches have a firewall.
 fn lab(plan: &str, version: Version) -> Lab {
     let lab = Lab::new(plan, version, &["rest_firewall"]);
     wait("the switches are guarded", || {
@@ -128,7 +128,7 @@ fn vlans_separate_tenants_as_in_the_book() {
     let listed = json!([{"switch_id": "0000000000000001", "access_control_list": [{"vlan_id": 2, "rules": rules}]}]);
     assert_eq!(lab.json(&format!("{RULES}/all")), listed);
     assert_eq!(lab.json(&of_vlan_2), listed);
-    // There is no rule for packets of any VLAN, nor of another VLAN.
+    // There is no rule for packets of any VLAN, and none for those of another VLAN.
     let none = json!([{"switch_id": "0000000000000001", "access_control_list": []}]);
     assert_eq!(lab.json(RULES), none);
     assert_eq!(lab.json(&format!("{RULES}/110")), none);
@@ -275,11 +275,11 @@ fn bad_requests_get_ryus_status_and_a_sentence() {
         assert_eq!(response.status, 400, "{body}: {response:?}");
         assert!(response.body.contains("rule_id is"), "{response:?}");
     }
-    // None of these requests has added a rule.
+    // None of these requests added a rule.
     let listed = lab.json(&format!("{RULES}/all"));
     assert_eq!(listed[0]["access_control_list"], json!([]));
 
-    // Fields that the switch's version cannot match.
+    // The switch's version cannot match these fields.
     let of10 = self::lab("single,2", Version::Of10);
     let refused = of10.post(RULES, r#"{"ipv6_src": "::1"}"#);
     assert_eq!(refused.status, 400, "{refused:?}");

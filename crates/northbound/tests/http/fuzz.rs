@@ -1,4 +1,4 @@
-//! Schemathesis sends valid and invalid requests, by the interface's own description.
+//! Schemathesis sends valid and invalid requests that it derives from the interface's own description.
 
 use crate::lab::Lab;
 use crate::require;
@@ -8,7 +8,7 @@ use urtica_wire::Version;
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/schemathesis");
 const TOOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/api-fuzz");
 
-/// The number of requests for each path: run directly, `tools/api-fuzz` sends many more.
+/// The number of requests per path. If `tools/api-fuzz` is run directly, it sends many more.
 const FEW: &str = "5";
 
 /// Runs `tools/api-fuzz` on the interface of these programs, for the paths that match a regular expression.
@@ -34,7 +34,7 @@ fn described_requests_are_harmless() {
     send_requests(&programs, ".");
 }
 
-/// The router forwards everything, as the firewall does, and cannot run with it.
+/// The router cannot run together with the firewall, since both forward everything.
 #[test]
 fn described_router_requests_are_harmless() {
     send_requests(&["rest_router"], "^/router");

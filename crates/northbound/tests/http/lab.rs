@@ -14,7 +14,7 @@ use urtica_northbound::{Northbound, NorthboundConfig};
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::Version;
 
-/// The timeout of all waits, after which a test has failed.
+/// The timeout of all waits. If it expires, the test fails.
 pub const BOUND: Duration = Duration::from_secs(120);
 
 /// The interval at which hosts announce themselves.
@@ -24,13 +24,13 @@ const ANNOUNCED_EVERY: Duration = Duration::from_secs(1);
 pub struct Lab {
     running: Option<Running>,
     pub address: SocketAddr,
-    /// The address that switches connect to.
+    /// The address to which switches connect.
     pub switches: SocketAddr,
     stop: Arc<AtomicBool>,
     net: Option<JoinHandle<()>>,
 }
 
-/// Settings for tests: any free port.
+/// Returns the configuration for tests, with a port that the system chooses.
 pub fn config() -> NorthboundConfig {
     NorthboundConfig {
         address: "127.0.0.1:0".parse().unwrap(),
@@ -39,12 +39,12 @@ pub fn config() -> NorthboundConfig {
 }
 
 impl Lab {
-    /// Creates a network of this plan and OpenFlow version, controlled by these programs.
+    /// Creates a network with this plan and OpenFlow version, controlled by these programs.
     pub fn new(plan: &str, version: Version, programs: &[&str]) -> Self {
         Self::with(plan, version, programs, config(), |northbound| northbound)
     }
 
-    /// Like [`Lab::new`], with this configuration and set-up of the interface.
+    /// Like [`Lab::new`], with this configuration of the interface, which `set_up` changes.
     pub fn with(
         plan: &str,
         version: Version,
@@ -55,7 +55,7 @@ impl Lab {
         Self::beside(Controller::new(), plan, version, programs, config, set_up)
     }
 
-    /// Like [`Lab::with`], with a controller that has programs already.
+    /// Like [`Lab::with`], with a controller that already has programs.
     pub fn beside(
         controller: Controller,
         plan: &str,
@@ -95,7 +95,7 @@ impl Lab {
                 let mut net = Net::new(&plan, config).unwrap();
                 net.connect_to(&format!("tcp:127.0.0.1:{port}").parse().unwrap())
                     .unwrap();
-                // Again and again: the controller learns of hosts once it has switches.
+                // Hosts announce themselves repeatedly, since the controller only learns of them once it has switches.
                 while !net.run_until(|_| stop.load(Ordering::Relaxed), ANNOUNCED_EVERY) {
                     net.announce_hosts();
                 }
@@ -125,34 +125,34 @@ impl Lab {
         self.running.as_ref().unwrap().network()
     }
 
-    /// GET.
+    /// Sends a GET request.
     pub fn get(&self, path: &str) -> Response {
         self.send("GET", path, "", "")
     }
 
-    /// Returns the answer to a GET, which must succeed.
+    /// Returns the response to a GET request, which must succeed.
     pub fn json(&self, path: &str) -> Value {
         let response = self.get(path);
         assert_eq!(response.status, 200, "{path}: {}", response.body);
         response.json()
     }
 
-    /// POST.
+    /// Sends a POST request.
     pub fn post(&self, path: &str, body: &str) -> Response {
         self.send("POST", path, "", body)
     }
 
-    /// PUT.
+    /// Sends a PUT request.
     pub fn put(&self, path: &str, body: &str) -> Response {
         self.send("PUT", path, "", body)
     }
 
-    /// DELETE.
+    /// Sends a DELETE request.
     pub fn delete(&self, path: &str, body: &str) -> Response {
         self.send("DELETE", path, "", body)
     }
 
-    /// A request with these headers, of which each ends in a line break.
+    /// Sends a request with these headers, each of which ends with a line break.
     pub fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Response {
         let mut socket = TcpStream::connect(self.address).unwrap();
         socket.set_read_timeout(Some(BOUND)).unwrap();
@@ -164,12 +164,12 @@ impl Lab {
         let request = format!(
             "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
         );
-        // The response may arrive before the whole request is sent.
+        // The response may arrive before the whole request was sent.
         let _ = socket.write_all(request.as_bytes());
         Response::read(&mut socket)
     }
 
-    /// Stops the controller while the network runs on.
+    /// Stops the controller, while the network continues to run.
     pub fn stop_controller(&mut self) {
         self.running.take().unwrap().stop().unwrap();
     }
@@ -184,7 +184,7 @@ impl Drop for Lab {
     }
 }
 
-/// Waits until something is so.
+/// Waits until the condition is met.
 pub fn wait(what: &str, is_so: impl Fn() -> bool) {
     let since = Instant::now();
     while !is_so() {
@@ -193,7 +193,7 @@ pub fn wait(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// An answer of the interface.
+/// A response of the interface.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -204,7 +204,7 @@ pub struct Response {
 impl Response {
     pub fn read(socket: &mut TcpStream) -> Self {
         let mut bytes = Vec::new();
-        // A reset after the response does not matter.
+        // A reset after the response is not an error.
         let _ = socket.read_to_end(&mut bytes);
         let text = String::from_utf8(bytes).unwrap();
         let (headers, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));

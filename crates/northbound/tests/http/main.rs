@@ -1,4 +1,4 @@
-//! The interface over real sockets, in front of simulated networks.
+//! The interface over real sockets, with simulated networks.
 
 mod api;
 mod bounds;

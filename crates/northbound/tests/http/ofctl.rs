@@ -37,7 +37,7 @@ fn an_entry_is_added_changed_and_deleted_in_1_3() {
     ] {
         assert_eq!(entry[field], value, "{field}: {entry}");
     }
-    // Python, as scripts print it.
+    // A Python literal, as scripts print it.
     let modified = lab.post(
         "/stats/flowentry/modify_strict",
         "{'dpid': '1', 'priority': 11111, 'match': {'in_port': 1}, 'actions': [{'type': 'OUTPUT', 'port': 'FLOOD'}],}",

@@ -1,4 +1,4 @@
-//! A real Prometheus scrapes the interface, and answers the queries of the dashboard.
+//! Prometheus scrapes the interface, and answers the queries of the dashboard.
 
 use crate::lab::{BOUND, Lab, Response};
 use crate::require;
@@ -11,7 +11,7 @@ use urtica_wire::Version;
 
 const DASHBOARD: &str = include_str!("../../../../contrib/grafana/urtica.json");
 
-/// A Prometheus that scrapes one address every second; ends when dropped.
+/// A Prometheus process that scrapes one address every second, and is stopped when dropped.
 struct Prometheus {
     process: Child,
     address: SocketAddr,
@@ -45,7 +45,7 @@ impl Prometheus {
                 .then(|| line["address"].as_str()?.parse().ok())
                 .flatten()
         });
-        // Its log must be read, or it would block.
+        // Its log must be read; otherwise it would block.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             address: address.expect("Prometheus says where it listens"),
@@ -65,7 +65,7 @@ impl Prometheus {
         )
         .unwrap();
         let response = Response::read(&mut socket);
-        // It is still starting.
+        // Prometheus is still starting.
         if response.status == 503 {
             return Ok(Vec::new());
         }
@@ -87,7 +87,7 @@ impl Drop for Prometheus {
     }
 }
 
-/// The queries of all panels, for a network of any name and a minute.
+/// Returns the queries of all panels, for networks of any name and an interval of a minute.
 fn queries() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Ryu's `rest_qos`: the requests of Ryu's book, in its order, and their answers there.
+//! Ryu's `rest_qos`: the requests in Ryu's book, in its order, and their answers there.
 
 use crate::lab::{Lab, Response, wait};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use urtica_wire::Version;
 const RULES: &str = "/qos/rules/0000000000000001";
 const METER: &str = "/qos/meter/0000000000000001";
 
-/// A switch's row in the answer to a command.
+/// Returns a switch's row in the response to a command.
 pub fn answered(command_result: Value) -> Value {
     json!([{"switch_id": "0000000000000001", "command_result": command_result}])
 }
@@ -21,7 +21,7 @@ pub fn check(response: &Response, expected: &Value) {
     assert_eq!(&response.json(), expected);
 }
 
-/// A network with a learning switch behind the rules, once they can be made.
+/// Returns a network with a learning switch after the rules, as soon as rules can be added.
 pub fn lab() -> Lab {
     let lab = Lab::new("single,2", Version::Of13, &["rest_qos", "l2"]);
     wait("rules can be made", || lab.get(RULES).status == 200);
@@ -102,7 +102,7 @@ fn packets_are_marked_and_classes_queued_as_in_the_book() {
         json!({"match": marked, "actions": {"mark": "26"}, "priority": 5}),
         3,
     );
-    // Without actions: the queue of all others.
+    // A rule without actions, whose packets use the queue of all others.
     add(&lab, RULES, json!({"match": {"in_port": "2"}}), 4);
     let class = |id: u32, dscp: u8| json!({"qos_id": id, "priority": 1, "dl_type": "IPv4", "ip_dscp": dscp, "actions": [{"queue": id.to_string()}]});
     let marked = json!({
@@ -148,7 +148,7 @@ fn a_rule_may_come_before_its_meter_as_in_the_book() {
     check(&lab.post(METER, meter), &added);
     assert_eq!(entries(&lab)[1].2, json!(["METER:1", "GOTO_TABLE:1"]));
     assert_eq!(lab.json(RULES), listed);
-    // Once more is a change.
+    // A repeated request changes the meter.
     check(&lab.post(METER, &meter.replace("400", "800")), &added);
     let bands = &lab.json("/stats/meterconfig/1")["1"][0]["bands"];
     assert_eq!(

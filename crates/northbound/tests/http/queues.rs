@@ -1,4 +1,4 @@
-//! Queues of Ryu's `rest_qos`, which are rows of a switch's database.
+//! Queues of Ryu's `rest_qos`, which are rows in a switch's database.
 
 use crate::database::{self, Database};
 use crate::lab::Lab;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 const QUEUE: &str = "/qos/queue/0000000000000001";
 const ADDRESS: &str = "/v1.0/conf/switches/0000000000000001/ovsdb_addr";
 
-/// The request of Ryu's book.
+/// The request in Ryu's book.
 const BOOK: &str = r#"{
     "port_name": "s1-eth1", "type": "linux-htb", "max_rate": "1000000",
     "queues": [{"max_rate": "500000"}, {"min_rate": "800000"}]
@@ -24,7 +24,7 @@ fn none() -> Value {
     answered(json!({"result": "failure", "details": "Queue is not exists."}))
 }
 
-/// A network, and the database of its switch and of another bridge.
+/// Returns a network, and the database of its switch and of another bridge.
 fn lab_with_database() -> (Lab, Database) {
     let database = Database::start(&[
         ("0000000000000001", &["s1-eth1", "s1-eth2"]),
@@ -146,7 +146,7 @@ fn invalid_requests_change_nothing_and_name_what_was_expected() {
     assert_eq!((database.count("QoS"), database.count("Queue")), (0, 0));
 }
 
-/// Answers every request with these bytes, and closes the connection.
+/// Answers all requests with these bytes, and closes the connection.
 fn answering(bytes: &'static [u8]) -> SocketAddr {
     database::serve(move |mut stream| {
         database::receive(&mut stream);

@@ -1,13 +1,13 @@
-//! Requirements of tests, and the behaviour without them.
+//! What tests require, and their behaviour if it is missing.
 
 use std::env;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Returns `true` if a tool is installed: a name on the `PATH`, or a path. Prints one line if it is missing.
+/// Returns `true` if a tool is installed; it is given as a name on the `PATH`, or as a path. Prints a line if it is missing.
 ///
 /// # Panics
-/// If it is missing and `CI=true`, as a skipped test would hide a broken set-up.
+/// If it is missing and `CI=true`, since a skipped test would hide a broken set-up.
 pub fn tool(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = Path::new(name).is_file()
@@ -15,7 +15,7 @@ pub fn tool(name: &str) -> bool {
     if !is_there {
         let skipped = format!("skipped: needs {name} (tools/setup)");
         assert!(env::var("CI").as_deref() != Ok("true"), "{skipped}");
-        // Not println!, which cargo hides for tests that pass.
+        // Not println!, whose output cargo hides if the test passes.
         let _ = writeln!(io::stderr(), "{skipped}");
     }
     is_there

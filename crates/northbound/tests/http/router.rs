@@ -1,4 +1,4 @@
-//! Ryu's `rest_router`: the requests of Ryu's book, in its order, and their answers there.
+//! Ryu's `rest_router`: the requests in Ryu's book, in its order, and their answers there.
 
 use crate::lab::{Lab, Response, wait};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ fn path(switch: u32) -> String {
     format!("/router/{switch:016x}")
 }
 
-/// A switch's row in the answer to a command.
+/// Returns a switch's row in the response to a command.
 fn answered(switch: u32, result: &str, details: &str) -> Value {
     json!([{"switch_id": format!("{switch:016x}"), "command_result": [{"result": result, "details": details}]}])
 }
@@ -18,7 +18,7 @@ fn check(response: &Response, expected: &Value) {
     assert_eq!(&response.json(), expected);
 }
 
-/// A network of routers, once all of them are.
+/// Returns a network, when all of its switches are routers.
 fn lab(plan: &str, version: Version) -> Lab {
     let lab = Lab::new(plan, version, &["rest_router"]);
     wait("the switches are routers", || {
@@ -33,7 +33,7 @@ fn add(lab: &Lab, switch: u32, body: &Value, details: &str) {
     check(&response, &answered(switch, "success", details));
 }
 
-/// Three routers in a row, with the addresses and routes of the book.
+/// Returns three routers in a row, with the addresses and routes of the book.
 fn three_routers(version: Version) -> Lab {
     let lab = lab("linear,3", version);
     let addresses: [(u32, &[&str]); 3] = [
@@ -77,7 +77,7 @@ fn connects_three_routers_as_in_the_book() {
         let route = |id: u32, destination: &str, gateway: &str| json!({"route_id": id, "destination": destination, "gateway": gateway});
         let default = route(1, "0.0.0.0/0", "172.16.30.30");
         let to_h3 = route(2, "192.168.30.0/24", "192.168.10.20");
-        // Routes are listed once their gateways have replied: the routers find each other.
+        // Routes are listed after their gateways have replied, so the routers have found each other.
         let all = of_second_router(&[default.clone(), to_h3]);
         wait("the second router knows its gateways", || {
             lab.json(&path(2)) == all
@@ -99,7 +99,7 @@ fn connects_three_routers_as_in_the_book() {
         let gone = lab.delete(&path(2), r#"{"route_id": "2"}"#);
         check(&gone, &answered(2, "failure", "Data is nothing."));
 
-        // An address with a gateway in its subnet stays.
+        // An address is kept while its subnet contains a gateway.
         let kept = lab.delete(&path(3), r#"{"address_id": "all"}"#);
         let details =
             "Delete address [address_id=1], Skip delete (related route exist) [address_id=2]";
@@ -154,7 +154,7 @@ fn vlans_separate_tenants_as_in_the_book() {
     assert_eq!(deleted.json()[0]["command_result"][0]["vlan_id"], 2);
     let left = json!([{"switch_id": "0000000000000001", "internal_network": [{}, network(110)]}]);
     assert_eq!(lab.json(&format!("{}/all", path(1))), left);
-    // For all existing VLANs.
+    // This request is for all existing VLANs.
     let added = lab
         .post(&format!("{}/all", path(1)), r#"{"address": "10.0.0.1/8"}"#)
         .json();
@@ -212,7 +212,7 @@ fn connects_three_routers_of_two_tenants_as_in_the_book() {
     let all = json!([{"switch_id": "0000000000000002", "internal_network": [
         {}, tenant(2, json!([default, to_hosts])), tenant(110, json!([default])),
     ]}]);
-    // A gateway is found inside its own VLAN: the other tenant's has the same address.
+    // A gateway is resolved inside its own VLAN: the other tenant's gateway has an equal address.
     wait("the second router knows both tenants' gateways", || {
         lab.json(&format!("{}/all", path(2))) == all
     });

@@ -1,4 +1,4 @@
-//! The way of a packet by the entries of the switches.
+//! The path of a packet through the switches' entries.
 
 use crate::lab::{Lab, config, wait};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const H1: &str = "00:00:00:00:00:01";
 const H3: &str = "00:00:00:00:00:03";
 const WAY: &str = "/api/v1/trace?from=00:00:00:00:00:01&to=00:00:00:00:00:03";
 
-/// Three switches in a row, each with a host, of which the controller knows all.
+/// Returns a network of three switches in a row, each with a host, after the controller has learned of all of them.
 fn row(version: Version) -> Lab {
     row_with(version, config())
 }
@@ -33,7 +33,7 @@ fn add(lab: &Lab, switch: u64, flow: &str) {
     assert_eq!(response.status, 204, "{flow}: {}", response.body);
 }
 
-/// The ports of a switch: to its host, and to its neighbours by their datapath ids.
+/// Returns the ports of a switch: the one to its host, and those to its neighbours, with their datapath ids.
 fn ports(lab: &Lab, switch: u64) -> (String, Vec<(u64, String)>) {
     let id = format!("{switch:016x}");
     let split = |end: &Value| {
@@ -54,7 +54,7 @@ fn ports(lab: &Lab, switch: u64) -> (String, Vec<(u64, String)>) {
     (host.unwrap(), links.collect())
 }
 
-/// The port of a switch to another one.
+/// Returns the port of a switch that leads to another switch.
 fn towards(lab: &Lab, switch: u64, other: u64) -> String {
     let (_, links) = ports(lab, switch);
     let found = links.into_iter().find(|(id, _)| *id == other);
@@ -82,7 +82,7 @@ fn a_packet_is_followed_from_switch_to_switch() {
             ),
         );
         let way = lab.json(WAY);
-        // The third switch has no entry for it.
+        // The third switch has no entry for the packet.
         assert_eq!(way["delivered"], false, "{way:#}");
         assert_eq!(way["hops"].as_array().unwrap().len(), 3, "{way:#}");
         assert_eq!(way["hops"][2]["outputs"], json!([]), "{way:#}");
@@ -151,7 +151,7 @@ fn reports_drops_copies_and_loops() {
     assert_eq!(outputs[0], json!({"port": host, "to": null}));
     assert_eq!(way["hops"][2]["tables"][0]["actions"], "drop");
     assert_eq!(way["hops"][2]["outputs"], json!([]));
-    // To and fro between two switches.
+    // Two switches send the packet back and forth.
     add(
         &lab,
         2,
@@ -176,7 +176,7 @@ fn reports_drops_copies_and_loops() {
         (&json!(false), &json!(true))
     );
     assert_eq!(way["hops"].as_array().unwrap().len(), 256);
-    // Each pass makes 200 copies: after 4,096 outputs, the trace ends.
+    // Each pass makes 200 copies, so the trace ends after 4,096 outputs.
     let copies = vec!["in_port"; 200].join(",");
     add(
         &lab,
@@ -186,7 +186,7 @@ fn reports_drops_copies_and_loops() {
     let way = lab.json(WAY);
     assert_eq!(way["unfinished"], true);
     assert!(way["hops"].as_array().unwrap().len() < 256);
-    // By a group, to the controller.
+    // A group sends the packet to the controller.
     let group = json!({"group": "group_id=1,type=all,bucket=actions=CONTROLLER:65535"}).to_string();
     assert_eq!(lab.post("/api/v1/switches/1/groups", &group).status, 204);
     add(&lab, 1, &format!("priority=20,dl_dst={H3},actions=group:1"));

@@ -1,4 +1,4 @@
-//! The page at `/`: its access, and its policy for browsers.
+//! The page at `/`: access to it, and its policy for browsers.
 
 use crate::lab::{Lab, Response, config};
 use urtica_northbound::{Northbound, NorthboundConfig, Tokens};
@@ -19,7 +19,7 @@ fn with_token() -> Lab {
     })
 }
 
-/// Whether a response has a header with this value.
+/// Returns `true` if the response has a header with this value.
 fn has(response: &Response, name: &str, value: &str) -> bool {
     let line = format!("{name}: {value}");
     response.headers.lines().any(|given| given == line)
@@ -97,7 +97,7 @@ fn the_page_is_for_this_machine_without_tokens() {
     assert_eq!(refused.status, 403, "{}", refused.body);
 }
 
-/// The page tells the server's time by it.
+/// The page reads the server's time from it.
 #[test]
 fn responses_have_their_date() {
     let response = lab(config()).get("/api/v1/switches");
@@ -113,7 +113,7 @@ fn responses_have_their_date() {
     assert_eq!(time.split(':').count(), 3, "{date}");
 }
 
-/// A network whose interface serves a folder with these files, and the folder's parent, which has a secret.
+/// Returns a network whose interface serves a folder with these files, and the folder's parent, which contains a secret.
 fn serving(files: &[(&str, &str)]) -> (Lab, tempfile::TempDir) {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("served");
