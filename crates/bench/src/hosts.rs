@@ -1,4 +1,4 @@
-//! The host that sends a packet-in: a function of the position in the switch's sequence, so that nothing need be stored.
+//! The host that sends a packet-in: a function of the position in the switch's sequence, so that it need not be stored.
 //!
 //! cbench's hosts have consecutive addresses, and send round-robin. This is the best case for prefetchers, and for tables that
 //! are laid out for consecutive addresses; real hosts have unrelated addresses, and few of them send most packets. Hosts are

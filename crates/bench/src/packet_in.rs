@@ -1,7 +1,7 @@
 //! The packet-ins that emulated switches send: in OpenFlow 1.0, by default cbench's, byte for byte; in 1.3, with the same frame.
 //!
-//! The xid, buffer id, kind of frame and source MAC of a packet-in are determined by its position in the switch's sequence. So
-//! nothing need be stored: a [`Cursor`] walks the sequence, a [`Train`] patches these bytes into a prepared image, and a
+//! The xid, buffer id, kind of frame and source MAC of a packet-in are determined by its position in the switch's sequence, so
+//! they need not be stored: a [`Cursor`] walks the sequence, a [`Train`] patches these bytes into a prepared image, and a
 //! message that was sent in part is generated again.
 
 use std::ops::Range;

@@ -83,7 +83,7 @@ impl Northbound {
         self
     }
 
-    /// Lets requests control the programs that replace Ryu's REST applications. Without this, those have no switches.
+    /// Lets requests control the programs that replace Ryu's REST applications. Without this, these programs have no switches.
     pub fn ryu(mut self, ryu: &RyuApps) -> Self {
         self.ryu = ryu.clone();
         self

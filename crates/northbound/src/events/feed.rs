@@ -120,7 +120,8 @@ impl Feed {
         }
     }
 
-    /// Reports other programs, and subscribes to the current services, if they have changed. Facts of the old ones are reported as removed, and those of the new ones as added.
+    /// Reports changed programs, and subscribes to the current services if they have changed. Links and hosts of the old
+    /// services are reported as removed, and those of the new ones as added.
     fn follow(&mut self) {
         let new = Arc::clone(&self.changes.borrow_and_update());
         let old = std::mem::replace(&mut self.sources, Arc::clone(&new));

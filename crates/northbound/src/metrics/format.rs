@@ -1,4 +1,4 @@
-//! The formats of a page, and the choice among those that a client accepts.
+//! The formats of a page, and the choice of one that the client accepts.
 
 use super::Page;
 use axum::http::{HeaderMap, header};

@@ -30,7 +30,7 @@ const TYPES: [(&str, u16); 3] = [("ARP", 0x0806), ("IPv4", 0x0800), ("IPv6", 0x8
 /// The names of protocols.
 const PROTOCOLS: [(&str, u16); 4] = [("TCP", 6), ("UDP", 17), ("ICMP", 1), ("ICMPv6", 58)];
 
-/// Returns those of a program's switches that a path requests.
+/// Returns the switches of a program that a path selects.
 pub(super) fn switches(
     params: &Params,
     program: &str,
