@@ -172,7 +172,8 @@ impl Remote {
         }
     }
 
-    /// Changes the queues of the port with this number or name, while packets pass: see [`Switch::change_queues`](crate::Switch::change_queues).
+    /// Changes the queues of the port with this number or name, while packets pass: see
+    /// [`Switch::change_queues`](crate::Switch::change_queues).
     /// Returns its number.
     ///
     /// # Errors
