@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_look_ups_return_recorded_places() {
+    fn concurrent_lookups_return_recorded_values() {
         never_invents_places::<LockFree>();
         never_invents_places::<Locked>();
         never_invents_places::<Transactional>();

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_right_answers_takes_the_fast_path() {
+    fn correct_answers_use_the_fast_path() {
         let identity = Identity::new(3);
         for version in [Version::V10, Version::V13] {
             let (mut checker, mut outstanding) =

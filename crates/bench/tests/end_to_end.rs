@@ -389,7 +389,7 @@ fn reports_an_interruption_before_the_first_counted_test() {
 }
 
 #[test]
-fn without_answers_there_is_no_latency_and_no_bottleneck() {
+fn no_latency_or_bottleneck_without_answers() {
     let address = controller(|_, stream| drop(std::io::copy(stream, &mut std::io::sink())));
     let report = load(&config(address)).unwrap();
     assert!(report.has_no_answers() && report.latency.is_none() && report.little.is_none());

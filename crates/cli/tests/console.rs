@@ -83,7 +83,7 @@ fn renewed(guide: &str, commands: &[&str]) -> String {
 }
 
 #[test]
-fn commands_print_what_the_guides_show() {
+fn commands_print_the_output_in_the_guides() {
     for (name, commands) in GUIDES {
         let guide = guide(name);
         let renewed = renewed(&guide, commands);

@@ -74,7 +74,7 @@ fn scenes_are_in_order_and_their_figures_plausible() {
 }
 
 #[test]
-fn the_first_packet_takes_longer_than_those_after_it() {
+fn first_packets_have_longer_latencies() {
     let told = told(&[]);
     let medians: Vec<f64> = told
         .lines()

@@ -146,7 +146,7 @@ fn a_variable_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn the_other_variable_counts_where_it_is_valid_and_alone() {
+fn the_other_variable_applies_if_valid_and_alone() {
     let log =
         |variables: &[_]| load("log = \"file\"\n", variables, &[]).unwrap().values["log"].clone();
     assert_eq!(log(&[("OTHER_LOG", "debug")]), ["debug"]);
@@ -158,7 +158,7 @@ fn the_other_variable_counts_where_it_is_valid_and_alone() {
 }
 
 #[test]
-fn refused_settings_are_shown_where_the_file_has_them() {
+fn errors_point_at_refused_settings_in_the_file() {
     let refused = || Refused {
         option: "port",
         problem: "port 1 is reserved".into(),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn other_actions_stay_where_they_are() {
+    fn other_actions_keep_their_position() {
         let actions = [
             Action::PopVlan,
             Action::output(PortNo::FLOOD),

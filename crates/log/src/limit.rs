@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn new_subjects_without_end_take_no_more_memory_and_all_that_is_left_out_is_told() {
+    fn endless_new_subjects_use_bounded_memory_and_suppressed_lines_are_counted() {
         let mut now = Instant::now();
         let mut limit = Limit::new(BOUNDS, now);
         let (mut said, mut told) = (0, 0);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn where_more_is_wanted_all_is_more() {
+    fn larger_bounds_scale_all_limits() {
         let mut now = Instant::now();
         let mut limit = Limit::new(BOUNDS.times(10), now);
         assert_eq!(written(&mut limit, 1, 10_000, &mut now), BURST * 10);

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_for_those_who_take_it() {
+    fn gzip_is_only_for_clients_that_accept_it() {
         for (accepted, is_taken) in [
             ("", false),
             ("gzip", true),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_nobody_listens() {
+    fn reports_that_no_process_listens() {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("unix:{}", folder.path().join("none.sock").display());
         let error = connect(&address.parse().unwrap(), LONG).unwrap_err();

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     #[ignore = "takes long: make nightly"]
-    fn every_form_sends_what_it_should() {
+    fn every_form_sends_the_expected_frames() {
         for workload in Workload::ALL {
             let case = Case::of(workload, 100, Trace::Uniform).unwrap();
             let sample = Sample::of(&case, false).unwrap();

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn constructors_say_what_text_says() {
+    fn constructors_equal_parsed_texts() {
         for (group, expected) in [
             (
                 GroupMod::all(1, [output(1), output(2)]),

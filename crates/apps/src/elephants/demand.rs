@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_unused_by_one_receiver_goes_to_another() {
+    fn receivers_get_the_unused_rate_of_others() {
         // Host 4 receives a third of each sender's rate; host 5 receives the rest of host 1's.
         let demands = estimate(&[(1, 4), (2, 4), (3, 4), (1, 5)]);
         assert_eq!(demands, [333_333, 333_333, 333_334, 666_667]);

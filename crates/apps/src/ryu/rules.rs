@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_takes_the_place_of_one_that_matches_the_same() {
+    fn rules_replace_rules_with_equal_matches() {
         let mut rules = Rules::default();
         rules.add(0, 1, from_port(1), ()).unwrap();
         rules.add(0, 2, from_port(1), ()).unwrap();

@@ -118,7 +118,7 @@ fn port(switch: u64, port_no: u32) -> PortId {
 }
 
 #[test]
-fn flows_get_paths_with_free_bandwidth_until_none_is_left() {
+fn flows_get_paths_until_the_bandwidth_is_reserved() {
     let (mut net, bandwidth) = net("ring,4", config());
     // One direction of the ring, the other, and no free path.
     let flows = [(); 3].map(|()| {

@@ -47,7 +47,7 @@ fn hosts(net: &Net) -> [HostId; 3] {
 }
 
 #[test]
-fn impostors_of_live_hosts_receive_none_of_their_packets() {
+fn impostors_of_live_hosts_receive_no_packets() {
     let mut net = line();
     let [h1, h2, h3] = hosts(&net);
     let ping = net.start_ping(h2, h1, 98).unwrap();

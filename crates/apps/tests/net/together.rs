@@ -152,7 +152,7 @@ impl Watcher for Claims {
 }
 
 #[test]
-fn forged_addresses_reach_no_host_beside_gateways() {
+fn forged_addresses_reach_no_host_with_gateways() {
     let (_folder, options) = options_of_all(CONFIG);
     let mut net = ring(&["l3", "routing"], &options);
     all_reach(&mut net, "before");

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_mean_what_the_help_says() {
+    fn keys_act_as_in_the_help() {
         let pressed = |code| command(KeyEvent::new(code, KeyModifiers::NONE));
         for (code, expected) in [
             (KeyCode::Char('q'), Some(Command::Quit)),

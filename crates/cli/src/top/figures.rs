@@ -320,7 +320,7 @@ urtica_packet_in_duration_seconds_bucket{program="l2",le="+Inf"} 110
     }
 
     #[test]
-    fn percentiles_are_those_of_the_interval() {
+    fn percentiles_cover_the_interval() {
         let figures = figures();
         let [latency] = &figures.latencies[..] else {
             panic!("{figures:?}");

@@ -80,7 +80,7 @@ fn last_packets_without_a_program_are_answered() {
 }
 
 #[test]
-fn last_packets_without_a_program_are_answered_beside_a_kernel_half() {
+fn last_packets_without_a_program_are_answered_with_a_kernel_half() {
     for program in [KERNEL, AUTO] {
         let Some(room) = room(program) else { return };
         close_without_program(&room);

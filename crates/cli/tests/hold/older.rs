@@ -170,7 +170,7 @@ fn leave(room: &Room, magic: [u8; 8]) -> FakeSwitch {
 }
 
 #[test]
-fn what_an_older_program_leaves_is_taken_over() {
+fn connections_of_an_older_program_are_taken_over() {
     let room = Room::new();
     let mut switch = leave(&room, JOURNALS);
     // Sent while no program runs.

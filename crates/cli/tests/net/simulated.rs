@@ -62,7 +62,7 @@ fn planted_faults_are_found_and_reproduced_by_their_seed() {
 }
 
 #[test]
-fn a_failure_is_reduced_to_what_it_needs_and_that_is_run_again() {
+fn failures_are_reduced_to_the_necessary_faults_and_run_again() {
     let simulate = |arguments: &[&str]| {
         let planted = [
             "net",

@@ -20,7 +20,7 @@ fn flows_of_ovs_in_of13() {
 }
 
 #[test]
-fn ports_of_ovs_are_shown_a_line_each_and_taken_by_name() {
+fn ovs_ports_are_listed_and_accepted_by_name() {
     if !require::root_and(openvswitch::TOOLS) {
         return;
     }

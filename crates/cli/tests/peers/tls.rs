@@ -229,7 +229,7 @@ fn files_that_are_missing_are_named() {
 }
 
 #[test]
-fn an_open_vswitch_whose_certificate_was_revoked_stays_out() {
+fn open_vswitch_with_a_revoked_certificate_is_refused() {
     if !can_run(&["openssl"]) {
         return;
     }

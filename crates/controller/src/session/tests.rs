@@ -408,7 +408,7 @@ fn echo_requests_are_answered_before_the_features_reply() {
 }
 
 #[test]
-fn ports_come_in_one_part_or_several() {
+fn port_descriptions_have_one_part_or_several() {
     let (mut bench, xid) = Bench::joined(Version::Of13);
     let xid = xid.unwrap();
     for (flags, numbers, is_last) in [

@@ -134,7 +134,7 @@ fn invalid_inner_lengths_are_refused() {
 }
 
 #[test]
-fn a_thousand_silent_connections_are_closed_and_disturb_nobody() {
+fn a_thousand_silent_connections_are_closed_and_disturb_no_switch() {
     let program = |_: &SwitchInfo| Hub;
     let mut session = SessionConfig::default();
     session.handshake_timeout = Duration::from_secs(2);

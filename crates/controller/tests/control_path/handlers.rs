@@ -92,7 +92,7 @@ fn ports_are_kept_up_to_date() {
 }
 
 #[test]
-fn switches_come_up_with_their_last_port_in_1_3() {
+fn switches_join_with_their_last_port_in_1_3() {
     let (running, record) = record(["p"]);
     let mut switch = FakeSwitch::start(connect(&running), Version::Of13, 1);
     let xid = switch.receive().header().xid;
@@ -106,7 +106,7 @@ fn switches_come_up_with_their_last_port_in_1_3() {
 }
 
 #[test]
-fn switches_come_up_without_ports_if_refused_in_1_3() {
+fn switches_join_without_ports_if_refused_in_1_3() {
     let (running, record) = record(["p"]);
     let mut switch = FakeSwitch::start(connect(&running), Version::Of13, 1);
     let xid = switch.receive().header().xid;
@@ -398,7 +398,7 @@ fn handlers_without_methods_ignore_all_messages() {
 }
 
 #[test]
-fn each_switch_has_a_handler_of_its_own() {
+fn each_switch_has_its_own_handler() {
     struct Counting(Recorder, u32);
 
     impl SwitchHandler for Counting {

@@ -235,7 +235,7 @@ fn next_controllers_send_the_queue_of_slow_switches() {
 
 /// Background programs see switches that were taken over come up, like other switches.
 #[test]
-fn taken_over_switches_come_up() {
+fn taken_over_switches_join() {
     let room = Room::new();
     let first = room.start(|_: &SwitchInfo| Quiet);
     let mut switch = FakeSwitch::join(&first, Version::Of10, 1);

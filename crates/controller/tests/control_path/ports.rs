@@ -78,7 +78,7 @@ fn endless_port_descriptions_are_limited_by_time_and_number() {
 }
 
 #[test]
-fn unanswered_port_descriptions_are_logged_and_switches_come_up() {
+fn unanswered_port_descriptions_are_logged_and_switches_join() {
     let (mut bench, switch, xid, record) = undescribed();
     pass(&mut bench, TIMEOUT - Duration::from_millis(1));
     assert!(record.is_empty());
@@ -95,7 +95,7 @@ fn unanswered_port_descriptions_are_logged_and_switches_come_up() {
 }
 
 #[test]
-fn malformed_port_descriptions_are_logged_and_switches_come_up() {
+fn malformed_port_descriptions_are_logged_and_switches_join() {
     let (mut bench, switch, xid, record) = undescribed();
     let described = port_desc(MultipartFlags::empty(), &[1]);
     let mut malformed = encode(Version::Of13, xid, &described);

@@ -492,7 +492,7 @@ fn events_end_with_the_network() {
 }
 
 #[test]
-fn switches_come_up_once_their_ports_are_known() {
+fn switches_join_once_their_ports_are_known() {
     let mut bench = Bench::new(beside(|_| ()));
     let mut events = bench.controller.network().events();
     let switch = bench.connect();

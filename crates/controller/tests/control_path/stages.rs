@@ -113,7 +113,7 @@ fn without_a_filter_all_share_the_tables() {
 }
 
 #[test]
-fn behind_a_filter_entries_go_to_the_next_table() {
+fn entries_behind_a_filter_are_in_the_next_table() {
     use FlowModCommand::{Add, Delete};
     for (stage, table) in [(Stage::Observe, 0), (Stage::Filter, 0), (Stage::Forward, 1)] {
         let controller = Controller::new()

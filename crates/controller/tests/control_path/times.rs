@@ -67,7 +67,7 @@ fn each_packet_in_of_a_program_alone_counts_with_its_name() {
 }
 
 #[test]
-fn a_slow_program_takes_longer_than_the_one_before_it() {
+fn slow_programs_have_longer_times() {
     let controller = controller(1).time_packet_ins(true);
     let controller = controller.program(|_: &SwitchInfo| Quiet);
     let running = controller.program(|_: &SwitchInfo| Slow).start().unwrap();

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_subsets_come_once() {
+    fn each_subset_is_yielded_once() {
         let items: Vec<_> = (0..6).map(ScheduleItem::Fault).collect();
         let counts: Vec<_> = (0..=6).map(|count| subsets(&items, count).len()).collect();
         assert_eq!(counts, [1, 6, 15, 20, 15, 6, 1]);

@@ -16,7 +16,7 @@ fn two_switches(properties: LinkProperties) -> Net {
 }
 
 #[test]
-fn a_ping_takes_the_sum_of_its_delays() {
+fn round_trips_are_the_sum_of_all_delays() {
     let mut net = two_switches(LinkProperties {
         delay: ms(5),
         ..LinkProperties::default()

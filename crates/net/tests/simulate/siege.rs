@@ -246,7 +246,7 @@ fn finds_demands_that_are_accepted_and_dropped() {
 }
 
 #[test]
-fn finds_packets_sent_to_whoever_claims_their_address() {
+fn finds_packets_sent_to_claimants_of_their_address() {
     let scenario = |bug| routing(&[FaultKind::ForgedNeighbours], bug);
     let bug = Some(PlantedBug::BelieveReplies);
     is_found(&scenario(bug), "no host receives", &scenario(None));

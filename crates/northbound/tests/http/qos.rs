@@ -130,7 +130,7 @@ fn packets_are_marked_and_classes_queued_as_in_the_book() {
 }
 
 #[test]
-fn a_rule_may_come_before_its_meter_as_in_the_book() {
+fn rules_may_precede_their_meters() {
     let lab = lab();
     add(
         &lab,

@@ -179,7 +179,7 @@ fn nothing_outside_the_folder_is_served() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_refused() {
+fn missing_folders_are_refused() {
     let config = NorthboundConfig {
         static_files: Some("/nothing/here".into()),
         ..config()
@@ -208,7 +208,7 @@ fn a_program_without_the_page_says_how_to_get_it() {
 
 #[cfg(feature = "web")]
 #[test]
-fn files_whose_names_tell_their_contents_are_kept_by_browsers() {
+fn files_named_by_their_hash_are_cached_by_browsers() {
     let lab = lab(config());
     let page = lab.get("/");
     let paths: Vec<_> = page

@@ -29,7 +29,7 @@ fn start_impatient(form: Form) -> Option<Running> {
 
 /// The peer does not answer an echo request, even if the kernel has the start of a message.
 #[test]
-fn a_message_whose_end_never_comes_is_given_up() {
+fn incomplete_messages_are_abandoned() {
     for form in FORMS {
         let Some(controller) = start_impatient(form) else {
             return;

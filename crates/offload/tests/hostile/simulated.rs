@@ -15,7 +15,7 @@ use urtica_wire::{DatapathId, Version};
 const STRANGERS: u64 = 100;
 
 #[test]
-fn strangers_disturb_nobody() {
+fn strangers_disturb_no_switch() {
     in_every_form(|scene| {
         let strangers = (0..STRANGERS).map(|seed| {
             let mut stranger = connect(&scene.controller);

@@ -90,7 +90,7 @@ fn facts_can_be_forgotten_at_any_time() {
 
 /// A host that only the kernel has heard does not count as silent.
 #[test]
-fn hosts_are_heard_while_the_kernel_answers() {
+fn hosts_are_tracked_while_the_kernel_answers() {
     for version in Version::ALL {
         let Some(mut pair) = Pair::new(Mode::Kernel, version) else {
             return;

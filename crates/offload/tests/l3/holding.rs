@@ -409,7 +409,7 @@ fn facts_of_an_old_plan_are_not_used() {
 
 /// The next controller notices changes of a port while there was no controller.
 #[test]
-fn a_host_whose_port_went_down_is_not_sent_to() {
+fn hosts_behind_ports_that_are_down_receive_nothing() {
     for version in Version::ALL {
         let Some(room) = Room::new() else { return };
         let (first, mut switch) = begin(&room, version);

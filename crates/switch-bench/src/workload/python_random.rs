@@ -91,7 +91,7 @@ for seed in sys.argv[1:]:
     }
 
     #[test]
-    fn draws_what_python_draws() {
+    fn draws_the_numbers_of_python() {
         // Seeds of every length modulo four, and with letters beyond ASCII.
         let seeds = ["a", "ab", "abc", "abcd", "ovs-bench 1/l3-1000", "ü/京"];
         let output = match Command::new("python3")

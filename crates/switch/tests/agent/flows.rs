@@ -216,7 +216,7 @@ fn exact_of10(pcp: u8) -> (Vec<u8>, Match<'static>) {
 }
 
 #[test]
-fn an_entry_of_1_0_without_wildcards_comes_first() {
+fn of10_entries_without_wildcards_have_the_highest_priority() {
     let (packet, match_) = exact_of10(0);
     let exact = |command, priority| FlowMod {
         command,

@@ -132,7 +132,7 @@ fn a_controller_that_refuses_our_hello_is_quoted() {
 }
 
 #[test]
-fn echoes_come_back_with_their_payload() {
+fn echo_replies_have_the_payload() {
     for version in Version::ALL {
         let (mut bench, controller) = Bench::with_controller(version);
         let answer = bench.ask(controller, &Message::EchoRequest(b"payload"));

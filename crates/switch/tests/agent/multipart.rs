@@ -67,7 +67,7 @@ fn queues() {
 }
 
 #[test]
-fn what_groups_and_meters_can_do() {
+fn reports_group_and_meter_features() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let answer = bench.ask(controller, &multipart(MultipartRequestBody::GroupFeatures));
     let MultipartReplyBody::GroupFeatures(groups) = body(&answer) else {
@@ -168,7 +168,7 @@ fn rows(frame: &[u8]) -> Vec<TableFeatures<'_>> {
 }
 
 #[test]
-fn what_tables_can_do() {
+fn reports_table_features() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let told = table_features(&mut bench, controller);
     let tables = rows(&told[0]);

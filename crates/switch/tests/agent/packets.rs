@@ -81,7 +81,7 @@ fn packet_out<'a>(buffer_id: BufferId, actions: &'a [Action<'a>], data: &'a [u8]
 }
 
 #[test]
-fn without_a_buffer_packets_go_up_whole() {
+fn packet_ins_without_a_buffer_have_whole_packets() {
     let (mut bench, controller) = with_table_miss(CONTROLLER_NO_BUFFER);
     bench.receive(2, &frame(1, 2));
     let expected = PacketIn {
@@ -97,7 +97,7 @@ fn without_a_buffer_packets_go_up_whole() {
 
 /// Fields that are not in the packet's bytes are in the match (1.3.5 section 7.4.1); in 1.0, this is only the port.
 #[test]
-fn a_packet_goes_up_with_the_fields_of_the_pipeline() {
+fn packet_ins_have_the_pipeline_fields() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     for flow in [
         "actions=write_metadata:0x5,goto_table:1",
@@ -148,7 +148,7 @@ fn a_buffered_packet_is_cut_and_used_once() {
 }
 
 #[test]
-fn when_all_buffers_are_taken_packets_go_up_whole() {
+fn packet_ins_have_whole_packets_if_all_buffers_are_used() {
     let (mut bench, controller) = with_table_miss(20);
     for _ in 0..9 {
         bench.receive(2, &frame(1, 2));
@@ -515,7 +515,7 @@ fn bad_packet_outs() {
 }
 
 #[test]
-fn a_queue_of_1_0_is_refused_as_there_are_none() {
+fn of10_enqueue_is_refused_without_queues() {
     let (mut bench, controller) = Bench::with_controller(Version::Of10);
     let actions = [Action::Enqueue {
         port: PortNo(1),

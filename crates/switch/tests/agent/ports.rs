@@ -315,7 +315,7 @@ fn the_local_port_is_described() {
 }
 
 #[test]
-fn packets_go_to_the_local_port_and_come_from_it() {
+fn packets_are_sent_to_and_received_from_the_local_port() {
     for version in Version::ALL {
         let (mut bench, controller) = with_local(version);
         add_entry(&mut bench, controller, "priority=9,in_port=1,actions=LOCAL");

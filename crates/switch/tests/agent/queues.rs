@@ -109,7 +109,7 @@ fn of_host(dst: u8, numbers: std::ops::Range<u8>) -> Vec<(u8, u8)> {
 }
 
 #[test]
-fn packets_go_through_the_queues_that_actions_name() {
+fn packets_use_the_queues_of_their_actions() {
     for version in Version::ALL {
         let (mut bench, _) = bench(version);
         receive(&mut bench, 1, 0..20);

@@ -102,7 +102,7 @@ fn a_new_type_changes_the_layout_after_it() {
 }
 
 #[test]
-fn ports_of_1_0_are_those_of_the_transport() {
+fn of10_ports_are_transport_ports() {
     let with_ports = |text: &str, src: &str, checksum: (&str, &str)| {
         text.replace("c000", src).replace(checksum.0, checksum.1)
     };

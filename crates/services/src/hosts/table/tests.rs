@@ -148,7 +148,7 @@ fn mac_addresses_in_two_vlans_are_two_hosts() {
 }
 
 #[test]
-fn a_host_whose_port_went_down_moves_at_once() {
+fn hosts_behind_ports_that_are_down_move_at_once() {
     let bench = Bench::new(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     let effects = bench.table.port_down(port(1, 1), bench.now);

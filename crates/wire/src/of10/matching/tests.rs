@@ -172,7 +172,7 @@ fn fields_without_prerequisite_are_dropped() {
 }
 
 #[test]
-fn what_1_0_cannot_say_is_named() {
+fn errors_name_features_missing_in_1_0() {
     let any = Match::any;
     let ipv4 = || any().eth_type(0x0800);
     let cases = [
@@ -216,7 +216,7 @@ fn what_1_0_cannot_say_is_named() {
 }
 
 #[test]
-fn exact_matches_look_at_what_1_0_knows() {
+fn exact_matches_compare_the_fields_of_1_0() {
     let mut frame = [0; 54];
     frame[..15].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60]);
     let wildcards = OFPFW_IN_PORT | OFPFW_DL_SRC | OFPFW_DL_DST | OFPFW_DL_VLAN | OFPFW_DL_TYPE;
@@ -325,7 +325,7 @@ fn any_bytes() -> impl Strategy<Value = [u8; MATCH_SIZE]> {
 
 proptest! {
     #[test]
-    fn reads_as_the_table_says(bytes in any_bytes()) {
+    fn decodes_like_the_naive_table(bytes in any_bytes()) {
         let mut read: Vec<_> = fields(&bytes)
             .filter_map(|field| match field {
                 Field::Basic { field, value, mask } => Some((field, value, mask)),
@@ -339,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_read_is_written(bytes in any_bytes()) {
+    fn encoding_a_decoded_match_is_canonical(bytes in any_bytes()) {
         let match_ = Match::from(fields(&bytes).collect::<Vec<_>>());
         let again = encoded(&match_).expect("1.0 can express what it said");
         prop_assert_eq!(&match_, &Match::of10(&again));

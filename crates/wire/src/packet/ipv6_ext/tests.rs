@@ -177,7 +177,7 @@ fn refuses_a_kind_that_is_no_extension() {
 }
 
 #[test]
-fn pads_and_bounds_what_it_writes() {
+fn pads_and_bounds_its_output() {
     let mut out = Vec::new();
     Options {
         next_header: 17,

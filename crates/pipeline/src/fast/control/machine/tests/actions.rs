@@ -323,7 +323,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn do_what_the_plain_form_does(
+    fn equals_the_plain_form(
         (parsed, list) in parsed().prop_flat_map(|parsed| {
             let list = list_for(parsed.kinds);
             (Just(parsed), list)
