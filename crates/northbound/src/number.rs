@@ -103,13 +103,13 @@ pub(crate) const PORTS_10: Names = Names {
     ],
 };
 
-/// Tables (1.3.5 section 7.2.4).
+/// Tables (1.3.5 section 7.3.3).
 pub(crate) const TABLES: Names = Names {
     prefix: "OFPTT_",
     names: &[("MAX", 0xfe), ("ALL", 0xff)],
 };
 
-/// Groups (1.3.5 section 7.3.4.3).
+/// Groups (1.3.5 section 7.3.4.2).
 pub(crate) const GROUPS: Names = Names {
     prefix: "OFPG_",
     names: &[
@@ -119,7 +119,7 @@ pub(crate) const GROUPS: Names = Names {
     ],
 };
 
-/// Meters (1.3.5 section 7.3.4.5).
+/// Meters (1.3.5 section 7.3.4.4).
 pub(crate) const METERS: Names = Names {
     prefix: "OFPM_",
     names: &[

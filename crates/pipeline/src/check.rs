@@ -13,7 +13,7 @@ use urtica_wire::{
 const VLAN_VID_MAX: u16 = 0xfff;
 const VLAN_PCP_MAX: u8 = 7;
 
-/// Returns whether a set-field action may set a field: all header fields, and the tunnel id. 1.3.5 section 7.2.4 excludes
+/// Returns whether a set-field action may set a field: all header fields, and the tunnel id. 1.3.5 section 7.2.5 excludes
 /// others: "are not supported, because those are not header fields". The extension headers follow from the packet.
 pub(crate) fn is_settable(field: OxmField) -> bool {
     use OxmField::*;

@@ -4,7 +4,7 @@ use crate::field::FieldBits;
 use crate::{Field, MacAddr, OxmField, PortNo, VLAN_PRESENT};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// An action of a list or set (1.3.5 section 7.2.4, 1.0 section 5.2.4).
+/// An action of a list or set (1.3.5 section 7.2.5, 1.0 section 5.2.4).
 ///
 /// 1.0's `set_dl_*`, `set_nw_*` and `strip_vlan` are [`Action::SetField`] and [`Action::PopVlan`]. Actions without an
 /// equivalent in 1.3 have their own variant, marked "1.0 only".

@@ -2,7 +2,7 @@
 
 use crate::{Action, List};
 
-/// An instruction of a flow entry (1.3.5 section 7.2.5).
+/// An instruction of a flow entry (1.3.5 section 7.2.4).
 ///
 /// 1.0 has none: an entry's action list is read and written as a single [`Instruction::ApplyActions`], and an empty list as
 /// no instruction.

@@ -1,4 +1,4 @@
-//! Actions that change a packet's bytes (1.3.5 sections 5.12 and 7.2.4), and their checksums.
+//! Actions that change a packet's bytes (1.3.5 sections 5.12 and 7.2.5), and their checksums.
 
 mod checksum;
 mod set_field;

@@ -1,4 +1,4 @@
-//! Actions (1.3.5 section 7.2.4). The length of every action is a multiple of eight bytes.
+//! Actions (1.3.5 section 7.2.5). The length of every action is a multiple of eight bytes.
 
 use super::{lacks, oxm, unsupported};
 use crate::{Action, DecodeError, EncodeError, ErrorCode, Field, PortNo, Put, Reader, Structure};

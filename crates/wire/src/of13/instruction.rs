@@ -1,4 +1,4 @@
-//! Instructions (1.3.5 section 7.2.5). The length of every instruction is a multiple of eight bytes.
+//! Instructions (1.3.5 section 7.2.4). The length of every instruction is a multiple of eight bytes.
 
 use crate::{
     Action, DecodeError, EncodeError, ErrorCode, Instruction, List, Put, Reader, Structure, Version,

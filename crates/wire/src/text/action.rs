@@ -254,7 +254,7 @@ fn push_pbb(item: &Item<'_>) -> Result<Action<'static>, ParseError> {
     Ok(Action::PushPbb(eth_type))
 }
 
-/// Parses `set_field:VALUE->FIELD`; 1.3.5 section 7.2.4 allows no mask here.
+/// Parses `set_field:VALUE->FIELD`; 1.3.5 section 7.2.5 allows no mask here.
 fn set_field(item: &Item<'_>) -> Result<Action<'static>, ParseError> {
     let text = item.value()?;
     let form = "set_field:VALUE->FIELD";
