@@ -233,9 +233,9 @@ pub enum BandwidthError {
 
 /// The program, and a handle for reservations. Cheap to clone.
 #[derive(Clone)]
-pub struct Bandwidth(Arc<Shared>);
+pub struct Bandwidth(Arc<BandwidthState>);
 
-struct Shared {
+struct BandwidthState {
     config: BandwidthConfig,
     discovery: Discovery,
     hosts: Hosts,
@@ -254,7 +254,7 @@ impl Bandwidth {
         provisioner: &Provisioner,
         config: BandwidthConfig,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(BandwidthState {
             config,
             discovery: discovery.clone(),
             hosts: hosts.clone(),
@@ -349,7 +349,7 @@ impl Program for Bandwidth {
 }
 
 /// The handler of one switch.
-struct BandwidthHandler(Arc<Shared>);
+struct BandwidthHandler(Arc<BandwidthState>);
 
 impl SwitchHandler for BandwidthHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
@@ -365,7 +365,7 @@ impl SwitchHandler for BandwidthHandler {
     }
 }
 
-impl Shared {
+impl BandwidthState {
     /// Installs the entries that send flows with a demand to the controller, above the entries of other programs.
     fn send_demands(&self, switch: &mut Switch) {
         // OpenFlow 1.0 cannot delete by cookie.

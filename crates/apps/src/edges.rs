@@ -75,11 +75,11 @@ const FEW: usize = 64;
 ///
 /// Packets to known hosts follow the spanning tree or shortest paths; packets to unknown hosts are flooded.
 pub struct EdgeLearning<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<EdgesState<T>>,
     floods: FloodBudget,
 }
 
-struct Shared<T> {
+struct EdgesState<T> {
     hosts: T,
     discovery: Discovery,
     ways: Ways,
@@ -138,7 +138,7 @@ impl<T: HostTable> EdgeLearning<T> {
     }
 
     fn new(discovery: &Discovery, ways: Ways) -> Self {
-        let shared = Shared {
+        let shared = EdgesState {
             hosts: T::default(),
             discovery: discovery.clone(),
             ways,
@@ -203,7 +203,7 @@ impl<T: HostTable> Program for EdgeLearning<T> {
 /// The handler of one switch.
 struct EdgeHandler<T> {
     number: u32,
-    shared: Arc<Shared<T>>,
+    shared: Arc<EdgesState<T>>,
     floods: PortBudgets,
     full: FullTable,
 }
@@ -275,7 +275,7 @@ impl<T: HostTable> EdgeHandler<T> {
     }
 }
 
-impl<T: HostTable> Shared<T> {
+impl<T: HostTable> EdgesState<T> {
     /// Learns a host's new place. Returns `false` if it cannot be learnt.
     #[cold]
     fn settle(&self, switch: &Switch, host: Host, here: Place, at: PortId) -> bool {

@@ -93,9 +93,9 @@ impl From<&ElephantsArgs> for ElephantsConfig {
 
 /// The program: cheap to clone.
 #[derive(Clone)]
-pub struct Elephants(Arc<Shared>);
+pub struct Elephants(Arc<ElephantsState>);
 
-struct Shared {
+struct ElephantsState {
     config: ElephantsConfig,
     hosts: Hosts,
     routes: Routes,
@@ -136,7 +136,7 @@ impl Elephants {
         provisioner: &Provisioner,
         config: ElephantsConfig,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(ElephantsState {
             config,
             hosts: hosts.clone(),
             routes: routes.clone(),
@@ -187,7 +187,7 @@ impl Program for Elephants {
 }
 
 /// The handler of one switch, which notes the table for entries.
-struct ElephantsHandler(Arc<Shared>);
+struct ElephantsHandler(Arc<ElephantsState>);
 
 impl SwitchHandler for ElephantsHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
@@ -195,7 +195,7 @@ impl SwitchHandler for ElephantsHandler {
     }
 }
 
-impl Shared {
+impl ElephantsState {
     /// Measures flows and moves elephants at each interval.
     async fn balance(self: Arc<Self>, background: Background) {
         let mut samples = Samples::default();

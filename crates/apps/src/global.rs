@@ -34,13 +34,13 @@ use urtica_wire::{ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 pub struct Global<T>(Kind<T>);
 
 enum Kind<T> {
-    Alone(Arc<Shared<T>>),
+    Alone(Arc<GlobalState<T>>),
     WithTopology(EdgeLearning<T>),
 }
 
 /// The state that the handlers of all switches share.
 #[derive(Default)]
-struct Shared<T> {
+struct GlobalState<T> {
     hosts: T,
     numbers: Mutex<Numbers>,
     floods: FloodBudget,
@@ -62,9 +62,9 @@ impl<T: HostTable> Global<T> {
     /// Limits the packets to unknown hosts that are flooded from each port. Call this before the controller starts.
     pub fn flood_limit(self, limit: FloodLimit) -> Self {
         Self(match self.0 {
-            Kind::Alone(_) => Kind::Alone(Arc::new(Shared {
+            Kind::Alone(_) => Kind::Alone(Arc::new(GlobalState {
                 floods: FloodBudget::new(limit),
-                ..Shared::default()
+                ..GlobalState::default()
             })),
             Kind::WithTopology(learning) => Kind::WithTopology(learning.flood_limit(limit)),
         })
@@ -165,7 +165,7 @@ impl<T: HostTable> Program for Global<T> {
 /// The handler of one switch.
 struct GlobalHandler<T> {
     number: u32,
-    shared: Arc<Shared<T>>,
+    shared: Arc<GlobalState<T>>,
     floods: PortBudgets,
     full: FullTable,
 }

@@ -146,9 +146,9 @@ impl L3Config {
 
 /// The program: cheap to clone.
 #[derive(Clone)]
-pub struct L3(Arc<Shared>);
+pub struct L3(Arc<L3State>);
 
-struct Shared {
+struct L3State {
     config: L3Config,
     discovery: Discovery,
     hosts: Hosts,
@@ -178,7 +178,7 @@ impl L3 {
         provisioner: &Provisioner,
         config: L3Config,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(L3State {
             config,
             discovery: discovery.clone(),
             hosts: hosts.clone(),
@@ -298,7 +298,7 @@ impl Program for L3 {
     }
 }
 
-impl Shared {
+impl L3State {
     /// Answers ARP requests for a gateway.
     fn answer(&self, switch: &mut Switch, packet: &PacketIn, asked: &Arp) {
         let at = PortId::new(switch.datapath_id(), packet.in_port);

@@ -102,7 +102,7 @@ const LOOKED_UP: u32 = 1 << 31;
 const NO_MAC: u64 = u64::MAX;
 
 /// The result of a search of an address's buckets.
-enum Search {
+enum BucketSearch {
     /// The slot of the address.
     Found(usize),
     /// The address is not in the table; this is the best slot for it.
@@ -249,31 +249,31 @@ impl<P: Slots> MacTable<P> {
     #[cold]
     fn find_further(&mut self, mac: u64) -> Option<&mut MacEntry> {
         match self.search(mac) {
-            Search::Found(slot) => Some(&mut self.slots[slot]),
+            BucketSearch::Found(slot) => Some(&mut self.slots[slot]),
             _ => None,
         }
     }
 
     /// Searches all buckets of an address, in one pass.
-    fn search(&self, mac: u64) -> Search {
+    fn search(&self, mac: u64) -> BucketSearch {
         let mut victim = Victim {
             seen: u32::MAX,
             slot: 0,
             others_looked_up: false,
         };
         if self.slots.is_empty() {
-            return Search::Full(victim);
+            return BucketSearch::Full(victim);
         }
         for wish in self.wishes(mac) {
             let start = wish & !(BUCKET - 1);
             let bucket: Option<&[MacEntry; BUCKET]> = self.slots[start..].first_chunk();
             let bucket = bucket.expect("a table has whole buckets");
             if let Some(at) = bucket.iter().position(|entry| entry.mac == mac) {
-                return Search::Found(start + at);
+                return BucketSearch::Found(start + at);
             }
             if let Some(at) = bucket.iter().position(|entry| entry.mac == NO_MAC) {
                 let is_wish_free = bucket[wish % BUCKET].mac == NO_MAC;
-                return Search::Free(if is_wish_free { wish } else { start + at });
+                return BucketSearch::Free(if is_wish_free { wish } else { start + at });
             }
             for (at, entry) in bucket.iter().enumerate() {
                 victim.others_looked_up |= entry.seen & LOOKED_UP != 0;
@@ -282,7 +282,7 @@ impl<P: Slots> MacTable<P> {
                 }
             }
         }
-        Search::Full(victim)
+        BucketSearch::Full(victim)
     }
 
     /// Returns the preferred slot in each bucket of an address, in order of preference; any other slot of the bucket will
@@ -317,10 +317,10 @@ impl<P: Slots> MacTable<P> {
         };
         loop {
             match self.search(new.mac) {
-                Search::Found(slot) => {
+                BucketSearch::Found(slot) => {
                     return self.slots[slot].refresh(port, now_s, self.max_age_s);
                 }
-                Search::Full(_) if self.can_grow() => self.grow(),
+                BucketSearch::Full(_) if self.can_grow() => self.grow(),
                 search => {
                     self.put(search, new);
                     return Learned::New;
@@ -333,14 +333,14 @@ impl<P: Slots> MacTable<P> {
     ///
     /// If it replaces another entry, clears the look-up marks in the address's buckets: a host must be looked up again to be
     /// spared the next time.
-    fn put(&mut self, search: Search, new: MacEntry) {
+    fn put(&mut self, search: BucketSearch, new: MacEntry) {
         match search {
-            Search::Found(slot) => self.slots[slot] = new,
-            Search::Free(slot) => {
+            BucketSearch::Found(slot) => self.slots[slot] = new,
+            BucketSearch::Free(slot) => {
                 self.slots[slot] = new;
                 self.len += 1;
             }
-            Search::Full(victim) => {
+            BucketSearch::Full(victim) => {
                 if victim.others_looked_up {
                     for slot in self.wishes(new.mac).into_iter().flat_map(bucket) {
                         self.slots[slot].seen &= !LOOKED_UP;
@@ -376,7 +376,7 @@ impl<P: Slots> MacTable<P> {
         self.len = 0;
         let mut entries = old.iter().filter(|entry| entry.mac != NO_MAC);
         entries.all(|entry| match self.search(entry.mac) {
-            Search::Full(_) if self.can_grow() => false,
+            BucketSearch::Full(_) if self.can_grow() => false,
             search => {
                 self.put(search, *entry);
                 true

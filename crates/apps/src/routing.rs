@@ -125,9 +125,9 @@ impl ProgramOptions for RoutingArgs {}
 
 /// The program.
 #[derive(Clone)]
-pub struct Routing(Arc<Shared>);
+pub struct Routing(Arc<RoutingState>);
 
-struct Shared {
+struct RoutingState {
     hosts: Hosts,
     routes: Routes,
     /// The error of an invalid setting, if any.
@@ -163,7 +163,7 @@ struct Flows {
 }
 
 /// A switch that is reporting its entries.
-struct Asked<'a> {
+struct EntryRequest<'a> {
     network: &'a Network,
     switch: DatapathId,
     /// The table of the entries.
@@ -171,7 +171,7 @@ struct Asked<'a> {
     now: Instant,
 }
 
-impl<'a> From<&'a Switch<'_>> for Asked<'a> {
+impl<'a> From<&'a Switch<'_>> for EntryRequest<'a> {
     fn from(switch: &'a Switch<'_>) -> Self {
         Self {
             network: switch.network(),
@@ -190,7 +190,7 @@ impl Routing {
 
     /// Creates the program with these settings. The services must run in the same controller.
     pub fn with_config(hosts: &Hosts, routes: &Routes, config: RoutingConfig) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(RoutingState {
             hosts: hosts.clone(),
             routes: routes.clone(),
             is_sound: expect_some("RoutingConfig::flows_per_port", config.flows_per_port),
@@ -272,7 +272,7 @@ impl Program for Routing {
 
 /// The handler of one switch.
 struct RoutingHandler {
-    shared: Arc<Shared>,
+    shared: Arc<RoutingState>,
     floods: PortBudgets,
     /// Starts when the switch is up, and ends with the last part of its reply.
     comparison: Option<Comparison>,
@@ -308,11 +308,11 @@ impl SwitchHandler for RoutingHandler {
         };
         match way {
             // Both hosts are behind this port, so the destination already has the packet.
-            Way::Out(port) if port == at.port_no => {}
-            Way::Out(port) => switch.forward(packet, port),
-            Way::Straight(to) => send_straight(switch.network(), to, packet),
-            Way::Flood if !self.floods.admit(switch, packet) => {}
-            Way::Flood => self.shared.flood(switch, at, packet),
+            NextStep::Out(port) if port == at.port_no => {}
+            NextStep::Out(port) => switch.forward(packet, port),
+            NextStep::Straight(to) => send_straight(switch.network(), to, packet),
+            NextStep::Flood if !self.floods.admit(switch, packet) => {}
+            NextStep::Flood => self.shared.flood(switch, at, packet),
         }
     }
 
@@ -389,7 +389,7 @@ impl SwitchHandler for RoutingHandler {
 }
 
 /// The next step of a packet at a switch.
-enum Way {
+enum NextStep {
     /// Output to a port of this switch.
     Out(PortNo),
     /// Output to the host's port, on whichever switch, without using a link.
@@ -398,9 +398,9 @@ enum Way {
     Flood,
 }
 
-impl Shared {
+impl RoutingState {
     /// Returns the next step of a packet of this flow, which gets a path if it has none.
-    fn find_way(&self, switch: &Switch, at: PortId, flow: Flow) -> Way {
+    fn find_way(&self, switch: &Switch, at: PortId, flow: Flow) -> NextStep {
         let (network, now) = (switch.network(), switch.now());
         let mut flows = self.flows();
         for doubtful in flows.doubtful.take_due(now) {
@@ -417,12 +417,12 @@ impl Shared {
                         flows.doubtful.note_added(at.switch, flow, now);
                     }
                 }
-                return Way::Out(out_port);
+                return NextStep::Out(out_port);
             }
             // An entry of the flow's previous path has led the packet here. Along a path, it might meet such entries again.
             if !self.hosts.is_host_port(at) {
                 if let Some(to) = self.place(flow.vlan(), flow.dst).or(path.end()) {
-                    return Way::Straight(to);
+                    return NextStep::Straight(to);
                 }
             }
         }
@@ -441,35 +441,35 @@ impl Shared {
             return self.way_to_host(at, flow);
         }
         if from == to {
-            return Way::Out(at.port_no);
+            return NextStep::Out(at.port_no);
         }
         let Some(path) = next_hops.path(from, to, flow.hash()) else {
-            return Way::Flood;
+            return NextStep::Flood;
         };
         let switches = path.hops.iter().map(|hop| hop.switch);
         if !flows.shares.has_room(&flow, from, to, now)
             || !flows.make_space(network, &flow, from, switches, now)
         {
-            return Way::Straight(to);
+            return NextStep::Straight(to);
         }
         flows.set_path(network, flow, Some(path));
         flows.doubtful.note_added(from.switch, flow, now);
         if strays {
             // Entries of an earlier run of the controller led the packet here; the new entries overwrite them.
-            return Way::Straight(to);
+            return NextStep::Straight(to);
         }
         let way_on = next_hops.path(at, to, flow.hash());
         let next = way_on.and_then(|path| path.hops.first().map(|hop| hop.out_port));
-        next.map_or(Way::Flood, Way::Out)
+        next.map_or(NextStep::Flood, NextStep::Out)
     }
 
     /// Returns the next step of a packet that needs no path: an inspected one, which entries send here even if its flow has a
     /// path, or one whose sender is not known here.
-    fn way_to_host(&self, at: PortId, flow: Flow) -> Way {
+    fn way_to_host(&self, at: PortId, flow: Flow) -> NextStep {
         match self.place(flow.vlan(), flow.dst) {
-            Some(to) if to == at => Way::Out(at.port_no),
-            Some(to) => Way::Straight(to),
-            None => Way::Flood,
+            Some(to) if to == at => NextStep::Out(at.port_no),
+            Some(to) => NextStep::Straight(to),
+            None => NextStep::Flood,
         }
     }
 

@@ -229,9 +229,9 @@ type DropList = BTreeMap<(PortId, Option<MacAddr>), Dropped>;
 
 /// The program: cheap to clone.
 #[derive(Clone)]
-pub struct Security(Arc<Shared>);
+pub struct Security(Arc<SecurityState>);
 
-struct Shared {
+struct SecurityState {
     config: SecurityConfig,
     ports: Ports,
     dropped: Snapshot<DropList>,
@@ -249,7 +249,7 @@ impl Security {
     /// If a program answers address resolution requests, such as a [`NeighbourProxy`](urtica_services::NeighbourProxy),
     /// [`Security::questions`] must be added before it.
     pub fn new(discovery: &Discovery, config: SecurityConfig) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SecurityState {
             config,
             ports: Ports::new(discovery),
             dropped: Snapshot::new(DropList::new()),
@@ -325,7 +325,7 @@ impl Program for Security {
 }
 
 /// The program that records address resolution messages.
-struct Questions(Arc<Shared>);
+struct Questions(Arc<SecurityState>);
 
 impl Program for Questions {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
@@ -361,7 +361,7 @@ impl SwitchHandler for QuestionsHandler {
 
 /// The handler of one switch, which records packets.
 struct SecurityHandler {
-    shared: Arc<Shared>,
+    shared: Arc<SecurityState>,
     record: Arc<Mutex<SwitchRecord>>,
 }
 
@@ -430,7 +430,7 @@ impl SecurityHandler {
     }
 }
 
-impl Shared {
+impl SecurityState {
     /// Returns the records of a switch, which its handlers share, including that of a connection which replaces another.
     fn record(&self, switch: DatapathId) -> Arc<Mutex<SwitchRecord>> {
         Arc::clone(self.records.lock().entry(switch).or_default())

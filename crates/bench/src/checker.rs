@@ -16,7 +16,7 @@ use crate::config::{Expect, Version};
 use crate::frame::{FrameKind, Packet};
 use crate::identity::Identity;
 use crate::matching::Fit;
-use crate::outstanding::{Outstanding, Place};
+use crate::outstanding::{BufferIdState, Outstanding};
 use crate::packet_in::{Cursor, NO_BUFFER};
 use crate::reply::{Faults, Kind, Reply};
 use crate::template::{Check, Template};
@@ -260,7 +260,7 @@ impl Checker {
             Kind::PacketOut => tally.packet_outs += 1,
         }
         match self.place(&reply, outstanding) {
-            Place::Waiting(cursor) => {
+            BufferIdState::Waiting(cursor) => {
                 let (latency_ns, early) = outstanding.answer(cursor.seq, now_ns);
                 record(latency_ns, 1);
                 tally.answered += 1;
@@ -281,22 +281,24 @@ impl Checker {
                     });
                 }
             }
-            Place::Answered if reply.kind == Kind::PacketOut && self.awaiting_packet_out > 0 => {
+            BufferIdState::Answered
+                if reply.kind == Kind::PacketOut && self.awaiting_packet_out > 0 =>
+            {
                 self.awaiting_packet_out -= 1;
                 let packet = self.rules.packet(self.identity, outstanding.head());
                 self.is_right(&reply, &packet, tally);
             }
-            Place::Answered => tally.duplicates += 1,
-            Place::Never if reply.buffer_id == NO_BUFFER => {
+            BufferIdState::Answered => tally.duplicates += 1,
+            BufferIdState::Never if reply.buffer_id == NO_BUFFER => {
                 tally.unbuffered += 1;
                 self.check_unbuffered(&reply, outstanding, tally);
             }
-            Place::Never => tally.unknown_buffer += 1,
+            BufferIdState::Never => tally.unknown_buffer += 1,
         }
     }
 
     /// Returns the packet-in that the reply is for.
-    fn place(&self, reply: &Reply<'_>, outstanding: &Outstanding) -> Place {
+    fn place(&self, reply: &Reply<'_>, outstanding: &Outstanding) -> BufferIdState {
         if reply.buffer_id != NO_BUFFER {
             return outstanding.find_buffer(reply.buffer_id);
         }
@@ -304,13 +306,13 @@ impl Checker {
             Kind::PacketOut => self.place_of_frame(reply, outstanding),
             // A controller may number its messages with the same xids, so the match must match the packet as well.
             Kind::FlowMod => match outstanding.find_xid(reply.xid) {
-                Place::Waiting(cursor)
+                BufferIdState::Waiting(cursor)
                     if reply.matching.eth_src_at().is_some()
                         && self.fit(reply, cursor) == Fit::Exact =>
                 {
-                    Place::Waiting(cursor)
+                    BufferIdState::Waiting(cursor)
                 }
-                _ => Place::Never,
+                _ => BufferIdState::Never,
             },
         }
     }
@@ -321,13 +323,13 @@ impl Checker {
             .fit(&self.rules.packet(self.identity, cursor))
     }
 
-    fn place_of_frame(&self, reply: &Reply<'_>, outstanding: &Outstanding) -> Place {
+    fn place_of_frame(&self, reply: &Reply<'_>, outstanding: &Outstanding) -> BufferIdState {
         let Some(mac) = reply.frame_eth_src() else {
-            return Place::Never;
+            return BufferIdState::Never;
         };
         match self.identity.number_of(mac) {
             Some(source) => outstanding.find_source(source),
-            None => Place::Never,
+            None => BufferIdState::Never,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::packet_in::{BUFFER_IDS, Cursor};
 
 /// The current state of the packet-in with some buffer id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BufferIdState {
     /// It is waiting for its reply.
     Waiting(Cursor),
     /// It was answered.
@@ -129,9 +129,9 @@ impl Outstanding {
     }
 
     /// Returns the packet-in for which a reply has this buffer id.
-    pub fn find_buffer(&self, buffer_id: u32) -> Place {
+    pub fn find_buffer(&self, buffer_id: u32) -> BufferIdState {
         if buffer_id >= BUFFER_IDS {
-            return Place::Never;
+            return BufferIdState::Never;
         }
         let ahead = (buffer_id + BUFFER_IDS - self.head.buffer_id) % BUFFER_IDS;
         self.find(self.head.seq + u64::from(ahead), || {
@@ -140,7 +140,7 @@ impl Outstanding {
     }
 
     /// Returns the packet-in for which a reply has this xid.
-    pub fn find_xid(&self, xid: u32) -> Place {
+    pub fn find_xid(&self, xid: u32) -> BufferIdState {
         let ahead = xid.wrapping_sub(self.head.xid());
         self.find(self.head.seq + u64::from(ahead), || {
             (1 << 32) - u64::from(ahead) <= self.head.seq
@@ -148,28 +148,28 @@ impl Outstanding {
     }
 
     /// Returns the packet-in from this source; if there are several, the oldest one.
-    pub fn find_source(&self, source: u32) -> Place {
+    pub fn find_source(&self, source: u32) -> BufferIdState {
         let mut cursor = self.head;
         while cursor.seq < self.sent {
             if cursor.source == source && !self.is_early(cursor.seq) {
-                return Place::Waiting(cursor);
+                return BufferIdState::Waiting(cursor);
             }
             cursor = cursor.next();
         }
-        Place::Never
+        BufferIdState::Never
     }
 
-    fn find(&self, seq: u64, is_past: impl Fn() -> bool) -> Place {
+    fn find(&self, seq: u64, is_past: impl Fn() -> bool) -> BufferIdState {
         if seq < self.sent {
             if self.is_early(seq) {
-                Place::Answered
+                BufferIdState::Answered
             } else {
-                Place::Waiting(self.head.skip(seq - self.head.seq))
+                BufferIdState::Waiting(self.head.skip(seq - self.head.seq))
             }
         } else if is_past() {
-            Place::Answered
+            BufferIdState::Answered
         } else {
-            Place::Never
+            BufferIdState::Never
         }
     }
 
@@ -337,7 +337,7 @@ mod tests {
         let mut outstanding = sent(3);
         assert_eq!(outstanding.answer(1, 150), (50, true));
         assert_eq!(outstanding.in_order_limit(), 0);
-        assert_eq!(outstanding.find_buffer(2), Place::Answered);
+        assert_eq!(outstanding.find_buffer(2), BufferIdState::Answered);
         assert_eq!(outstanding.waiting(), 2);
         assert_eq!(outstanding.answer(0, 160), (60, false));
         assert_eq!((outstanding.head().seq, outstanding.waiting()), (2, 1));
@@ -347,16 +347,16 @@ mod tests {
     #[test]
     fn buffer_ids_are_waiting_answered_or_never_sent() {
         let mut outstanding = sent(2);
-        assert_eq!(outstanding.find_buffer(1), Place::Waiting(at(0)));
-        assert_eq!(outstanding.find_buffer(3), Place::Never);
-        assert_eq!(outstanding.find_buffer(NO_BUFFER), Place::Never);
+        assert_eq!(outstanding.find_buffer(1), BufferIdState::Waiting(at(0)));
+        assert_eq!(outstanding.find_buffer(3), BufferIdState::Never);
+        assert_eq!(outstanding.find_buffer(NO_BUFFER), BufferIdState::Never);
         outstanding.answer(0, 150);
-        assert_eq!(outstanding.find_buffer(1), Place::Answered);
-        assert_eq!(outstanding.find_xid(0), Place::Answered);
-        assert_eq!(outstanding.find_xid(1), Place::Waiting(at(1)));
-        assert_eq!(outstanding.find_xid(2), Place::Never);
-        assert_eq!(outstanding.find_source(1), Place::Waiting(at(1)));
-        assert_eq!(outstanding.find_source(0), Place::Never);
+        assert_eq!(outstanding.find_buffer(1), BufferIdState::Answered);
+        assert_eq!(outstanding.find_xid(0), BufferIdState::Answered);
+        assert_eq!(outstanding.find_xid(1), BufferIdState::Waiting(at(1)));
+        assert_eq!(outstanding.find_xid(2), BufferIdState::Never);
+        assert_eq!(outstanding.find_source(1), BufferIdState::Waiting(at(1)));
+        assert_eq!(outstanding.find_source(0), BufferIdState::Never);
     }
 
     #[test]
@@ -369,9 +369,9 @@ mod tests {
         outstanding.sent(2, 5);
         assert_eq!(
             outstanding.find_buffer(1),
-            Place::Waiting(at(u64::from(BUFFER_IDS)))
+            BufferIdState::Waiting(at(u64::from(BUFFER_IDS)))
         );
-        assert_eq!(outstanding.find_buffer(0), Place::Answered);
+        assert_eq!(outstanding.find_buffer(0), BufferIdState::Answered);
     }
 
     #[test]

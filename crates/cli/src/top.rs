@@ -11,7 +11,7 @@ mod table;
 
 use crate::say::{PipedOutput, say_bare};
 use crate::status;
-use client::{Client, ClientError, Place};
+use client::{Client, ClientError, HttpAddress};
 use figures::Figures;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ Keys: up and down move through the switches, q ends.";
 pub struct TopArgs {
     /// The controller's HTTP address: HOST:PORT, a port of this machine, or http://HOST:PORT.
     #[arg(value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    address: Place,
+    address: HttpAddress,
     /// A file with the bearer token in its first line that is no comment, such as that of --northbound-tokens.
     #[arg(long, value_name = "FILE")]
     token: Option<PathBuf>,

@@ -50,7 +50,7 @@ use urtica_wire::{DatapathId, Message, PortNo};
 // Its methods for programs and for connections are in separate files.
 #[derive(Clone)]
 pub struct Network {
-    shared: Arc<Shared>,
+    shared: Arc<NetworkState>,
     stage: Stage,
     /// The sender, which is part of the xid of each message.
     origin: Origin,
@@ -60,7 +60,7 @@ pub struct Network {
     unsent: Option<Arc<Unsent>>,
 }
 
-struct Shared {
+struct NetworkState {
     shards: Vec<Shard>,
     switches: RwLock<HashMap<DatapathId, Entry>>,
     /// Held while a switch's ports change and the event is sent.
@@ -122,7 +122,7 @@ impl Network {
         };
         let shards = (0..shards).map(shard).collect::<std::io::Result<_>>()?;
         let events = Arc::new(Broadcast::new(NetworkEvent::Missed));
-        let shared = Shared {
+        let shared = NetworkState {
             shards,
             switches: RwLock::default(),
             changes: Mutex::default(),

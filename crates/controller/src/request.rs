@@ -142,12 +142,12 @@ pub(crate) struct Asker {
 #[derive(Default)]
 pub(crate) struct Requests {
     /// Ordered, so that waiting tasks are woken in a deterministic order.
-    waiting: BTreeMap<u32, Waiting>,
+    waiting: BTreeMap<u32, WaitingRequest>,
     /// The number of bytes of incomplete replies.
     kept: usize,
 }
 
-struct Waiting {
+struct WaitingRequest {
     asker: Asker,
     since: Instant,
     /// The parts received so far.
@@ -157,7 +157,7 @@ struct Waiting {
 impl Requests {
     /// Adds a request whose message was sent with `xid` at `now`.
     pub fn insert(&mut self, xid: u32, asker: Asker, now: Instant) {
-        let waiting = Waiting {
+        let waiting = WaitingRequest {
             asker,
             since: now,
             frames: Vec::new(),
@@ -203,7 +203,7 @@ impl Requests {
     pub fn sweep(&mut self, now: Instant) {
         self.waiting
             .retain(|_, waiting| !waiting.asker.sender.is_closed());
-        let is_over = |waiting: &Waiting| {
+        let is_over = |waiting: &WaitingRequest| {
             now.saturating_duration_since(waiting.since) >= waiting.asker.deadline
         };
         let over = self.waiting.iter().filter(|(_, waiting)| is_over(waiting));

@@ -64,12 +64,12 @@ pub struct Tables {
     xid: AtomicU32,
     heard_count: AtomicU32,
     padding: [AtomicU32; 12],
-    known: UnsafeCell<Known>,
+    known: UnsafeCell<OwnerState>,
 }
 
 /// State that only the owner uses.
 #[repr(C)]
-struct Known {
+struct OwnerState {
     hosts: [Host; MAX_HOSTS],
     next_hops: [NextHop; MAX_NEXT_HOPS],
     flows: [Flow; MAX_FLOWS],
@@ -232,7 +232,7 @@ impl SharedTables {
         tables_of(&self.0)
     }
 
-    fn known(&mut self) -> &mut Known {
+    fn known(&mut self) -> &mut OwnerState {
         // SAFETY: the kernel uses it only while it is the owner, and the program calls this only while it is, in the
         // connection's thread: the exchange of the owner orders the accesses. It contains only numbers.
         unsafe { &mut *self.tables().known.get() }

@@ -1,6 +1,6 @@
 //! The value of each match field in a packet (1.3.5 section 7.2.3.7).
 //!
-//! A field is a number of bits at a known [`Place`], so one function locates it for both reading and setting.
+//! A field is a number of bits at a known [`BitRange`], so one function locates it for both reading and setting.
 //! [`Packet::field`] handles the few fields that are not just bits of the frame.
 
 use crate::Packet;
@@ -59,14 +59,14 @@ impl Packet {
 
 /// A range of bits in a frame: `len` bytes at an offset are read as one big-endian number that contains the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BitRange {
     at: usize,
     len: usize,
     shift: u32,
     bits: u32,
 }
 
-impl Place {
+impl BitRange {
     /// Creates the place of all bits in `len` bytes, at most 16.
     pub fn bytes(at: usize, len: usize) -> Self {
         Self::bits(at, len, 0, 8 * len as u32)
@@ -114,13 +114,13 @@ impl Place {
 
 impl Layout {
     /// Returns the position of a field's bits; `None` if the frame does not have them.
-    pub fn place(&self, field: OxmField) -> Option<Place> {
+    pub fn place(&self, field: OxmField) -> Option<BitRange> {
         match field {
-            OxmField::EthDst => self.has_ethernet.then(|| Place::bytes(0, 6)),
-            OxmField::EthSrc => self.has_ethernet.then(|| Place::bytes(6, 6)),
-            OxmField::EthType => self.ether_type_at.map(|at| Place::bytes(at, 2)),
-            OxmField::VlanVid => self.vlan.map(|at| Place::bits(at, 2, 0, 12)),
-            OxmField::VlanPcp => self.vlan.map(|at| Place::bits(at, 2, 13, 3)),
+            OxmField::EthDst => self.has_ethernet.then(|| BitRange::bytes(0, 6)),
+            OxmField::EthSrc => self.has_ethernet.then(|| BitRange::bytes(6, 6)),
+            OxmField::EthType => self.ether_type_at.map(|at| BitRange::bytes(at, 2)),
+            OxmField::VlanVid => self.vlan.map(|at| BitRange::bits(at, 2, 0, 12)),
+            OxmField::VlanPcp => self.vlan.map(|at| BitRange::bits(at, 2, 13, 3)),
             _ => self.network_place(field),
         }
     }
@@ -142,12 +142,12 @@ impl Layout {
         upper.is_some_and(|(upper, version)| upper.transport_fields(version).contains(&field))
     }
 
-    fn network_place(&self, field: OxmField) -> Option<Place> {
+    fn network_place(&self, field: OxmField) -> Option<BitRange> {
         match &self.network {
             Network::Other => None,
             Network::Arp(at) => arp_place(*at, field),
             Network::Mpls(at) => mpls_place(*at, field),
-            Network::Pbb(at) => (field == OxmField::PbbIsid).then(|| Place::bytes(at + 1, 3)),
+            Network::Pbb(at) => (field == OxmField::PbbIsid).then(|| BitRange::bytes(at + 1, 3)),
             Network::Ip(ip) => ip
                 .place(field)
                 .or_else(|| ip.upper.as_ref()?.transport_place(field)),
@@ -155,41 +155,41 @@ impl Layout {
     }
 }
 
-fn arp_place(at: usize, field: OxmField) -> Option<Place> {
+fn arp_place(at: usize, field: OxmField) -> Option<BitRange> {
     Some(match field {
-        OxmField::ArpOp => Place::bytes(at + 6, 2),
-        OxmField::ArpSha => Place::bytes(at + 8, 6),
-        OxmField::ArpSpa => Place::bytes(at + 14, 4),
-        OxmField::ArpTha => Place::bytes(at + 18, 6),
-        OxmField::ArpTpa => Place::bytes(at + 24, 4),
+        OxmField::ArpOp => BitRange::bytes(at + 6, 2),
+        OxmField::ArpSha => BitRange::bytes(at + 8, 6),
+        OxmField::ArpSpa => BitRange::bytes(at + 14, 4),
+        OxmField::ArpTha => BitRange::bytes(at + 18, 6),
+        OxmField::ArpTpa => BitRange::bytes(at + 24, 4),
         _ => return None,
     })
 }
 
-fn mpls_place(at: usize, field: OxmField) -> Option<Place> {
+fn mpls_place(at: usize, field: OxmField) -> Option<BitRange> {
     Some(match field {
-        OxmField::MplsLabel => Place::bits(at, 4, 12, 20),
-        OxmField::MplsTc => Place::bits(at, 4, 9, 3),
-        OxmField::MplsBos => Place::bits(at, 4, 8, 1),
+        OxmField::MplsLabel => BitRange::bits(at, 4, 12, 20),
+        OxmField::MplsTc => BitRange::bits(at, 4, 9, 3),
+        OxmField::MplsBos => BitRange::bits(at, 4, 8, 1),
         _ => return None,
     })
 }
 
 impl Ip {
-    fn place(&self, field: OxmField) -> Option<Place> {
+    fn place(&self, field: OxmField) -> Option<BitRange> {
         let at = self.at;
         let is_v4 = self.version == IpVersion::V4;
         Some(match field {
-            OxmField::IpProto => Place::bytes(self.upper.as_ref()?.proto_at, 1),
-            OxmField::IpDscp if is_v4 => Place::bits(at + 1, 1, 2, 6),
-            OxmField::IpEcn if is_v4 => Place::bits(at + 1, 1, 0, 2),
-            OxmField::Ipv4Src if is_v4 => Place::bytes(at + 12, 4),
-            OxmField::Ipv4Dst if is_v4 => Place::bytes(at + 16, 4),
-            OxmField::IpDscp => Place::bits(at, 2, 6, 6),
-            OxmField::IpEcn => Place::bits(at, 2, 4, 2),
-            OxmField::Ipv6Flabel if !is_v4 => Place::bits(at, 4, 0, 20),
-            OxmField::Ipv6Src if !is_v4 => Place::bytes(at + 8, 16),
-            OxmField::Ipv6Dst if !is_v4 => Place::bytes(at + 24, 16),
+            OxmField::IpProto => BitRange::bytes(self.upper.as_ref()?.proto_at, 1),
+            OxmField::IpDscp if is_v4 => BitRange::bits(at + 1, 1, 2, 6),
+            OxmField::IpEcn if is_v4 => BitRange::bits(at + 1, 1, 0, 2),
+            OxmField::Ipv4Src if is_v4 => BitRange::bytes(at + 12, 4),
+            OxmField::Ipv4Dst if is_v4 => BitRange::bytes(at + 16, 4),
+            OxmField::IpDscp => BitRange::bits(at, 2, 6, 6),
+            OxmField::IpEcn => BitRange::bits(at, 2, 4, 2),
+            OxmField::Ipv6Flabel if !is_v4 => BitRange::bits(at, 4, 0, 20),
+            OxmField::Ipv6Src if !is_v4 => BitRange::bytes(at + 8, 16),
+            OxmField::Ipv6Dst if !is_v4 => BitRange::bytes(at + 24, 16),
             _ => return None,
         })
     }
@@ -210,27 +210,27 @@ impl Upper {
         }
     }
 
-    fn transport_place(&self, field: OxmField) -> Option<Place> {
+    fn transport_place(&self, field: OxmField) -> Option<BitRange> {
         let at = self.at;
         match (self.transport?, field) {
             (Transport::Tcp, OxmField::TcpSrc)
             | (Transport::Udp, OxmField::UdpSrc)
-            | (Transport::Sctp, OxmField::SctpSrc) => Some(Place::bytes(at, 2)),
+            | (Transport::Sctp, OxmField::SctpSrc) => Some(BitRange::bytes(at, 2)),
             (Transport::Tcp, OxmField::TcpDst)
             | (Transport::Udp, OxmField::UdpDst)
-            | (Transport::Sctp, OxmField::SctpDst) => Some(Place::bytes(at + 2, 2)),
+            | (Transport::Sctp, OxmField::SctpDst) => Some(BitRange::bytes(at + 2, 2)),
             (Transport::Icmpv4, OxmField::Icmpv4Type)
-            | (Transport::Icmpv6(_), OxmField::Icmpv6Type) => Some(Place::bytes(at, 1)),
+            | (Transport::Icmpv6(_), OxmField::Icmpv6Type) => Some(BitRange::bytes(at, 1)),
             (Transport::Icmpv4, OxmField::Icmpv4Code)
-            | (Transport::Icmpv6(_), OxmField::Icmpv6Code) => Some(Place::bytes(at + 1, 1)),
+            | (Transport::Icmpv6(_), OxmField::Icmpv6Code) => Some(BitRange::bytes(at + 1, 1)),
             (Transport::Icmpv6(message), OxmField::Ipv6NdTarget) => {
-                Some(Place::bytes(message?.target, 16))
+                Some(BitRange::bytes(message?.target, 16))
             }
             (Transport::Icmpv6(message), OxmField::Ipv6NdSll) => {
-                Some(Place::bytes(message?.sll?, 6))
+                Some(BitRange::bytes(message?.sll?, 6))
             }
             (Transport::Icmpv6(message), OxmField::Ipv6NdTll) => {
-                Some(Place::bytes(message?.tll?, 6))
+                Some(BitRange::bytes(message?.tll?, 6))
             }
             _ => None,
         }
@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn a_place_keeps_the_bits_around_it() {
         let mut bytes = [0xff; 5];
-        let place = Place::bits(1, 3, 4, 12);
+        let place = BitRange::bits(1, 3, 4, 12);
         place.write(&mut bytes, 0xf_0a5);
         assert_eq!(bytes, [0xff, 0xff, 0x0a, 0x5f, 0xff]);
         assert_eq!(place.read(&bytes), 0x0a5);

@@ -96,9 +96,9 @@ const ENTRY_PRIORITY: u16 = u16::MAX;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Discovery(Arc<Shared>);
+pub struct Discovery(Arc<DiscoveryState>);
 
-struct Shared {
+struct DiscoveryState {
     config: DiscoveryConfig,
     prober: Prober,
     topology: Snapshot<Topology>,
@@ -128,7 +128,7 @@ impl Discovery {
         let config = config.sound();
         let secret = config.secret.unwrap_or_else(random_secret);
         let ttl_s = config.timeout().as_secs_f64().ceil() as u16;
-        Self(Arc::new(Shared {
+        Self(Arc::new(DiscoveryState {
             prober: Prober::new(&secret, ttl_s.max(1)),
             config,
             topology: Snapshot::new(Topology::default()),
@@ -275,7 +275,7 @@ impl Program for Discovery {
 
 /// The handler of one switch: passes its input to `Links`, and sends the resulting probes for this switch at once.
 struct Handler {
-    discovery: Arc<Shared>,
+    discovery: Arc<DiscoveryState>,
     switch: DatapathId,
     owner: Owner,
     is_up: bool,
@@ -394,7 +394,7 @@ fn install_entry(switch: &mut Switch) {
     let _ = switch.install(lldp, &[Action::controller()], options);
 }
 
-impl Shared {
+impl DiscoveryState {
     /// Reports a change; returns the resulting probes, which are all for the switch where it happened.
     fn tell(&self, what: impl FnOnce(&mut Links, Instant)) -> Vec<Probe> {
         let Some(active) = self.active.get() else {

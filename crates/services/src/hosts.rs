@@ -177,9 +177,9 @@ pub enum ConflictPolicy {
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Hosts(Arc<Shared>);
+pub struct Hosts(Arc<HostsState>);
 
-struct Shared {
+struct HostsState {
     /// The first invalid setting, if any; `table` uses corrected ones.
     is_sound: Result<(), SettingError>,
     table: HostTable,
@@ -206,7 +206,7 @@ pub trait HostsWatcher: Send + Sync {
 impl Hosts {
     /// Creates the service without hosts. `discovery`, in the same controller, decides which ports can have hosts.
     pub fn new(discovery: &Discovery, config: HostsConfig) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(HostsState {
             is_sound: config.check(),
             table: HostTable::new(config.sound()),
             discovery: discovery.clone(),
@@ -431,7 +431,7 @@ fn is_link_port(tree: &FloodTree, port: PortId) -> bool {
 
 /// The handler of one switch.
 struct Handler {
-    hosts: Arc<Shared>,
+    hosts: Arc<HostsState>,
     switch: DatapathId,
     edges: Edges,
     /// Limits the news from each port.
@@ -508,7 +508,7 @@ fn is_for_bridges(mac: MacAddr) -> bool {
     matches!(mac.octets(), [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
 }
 
-impl Shared {
+impl HostsState {
     fn sighting(&self, port: PortId, frame: &Frame) -> Sighting {
         let ip_src = if self.table.config().learns_from_data {
             frame.ip_src()

@@ -109,9 +109,9 @@ pub struct NeighbourProxyCounts {
 /// let controller = Controller::new().program(discovery).program(hosts).program(proxy);
 /// ```
 #[derive(Clone)]
-pub struct NeighbourProxy(Arc<Shared>);
+pub struct NeighbourProxy(Arc<ProxyState>);
 
-struct Shared {
+struct ProxyState {
     config: NeighbourProxyConfig,
     /// Whether it answers and relays requests.
     answers: bool,
@@ -146,7 +146,7 @@ impl NeighbourProxy {
     }
 
     fn create(hosts: &Hosts, config: NeighbourProxyConfig, answers: bool) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(ProxyState {
             config,
             answers,
             hosts: hosts.clone(),
@@ -226,7 +226,7 @@ impl Program for NeighbourProxy {
 
 /// The handler of one switch.
 struct Handler {
-    proxy: Arc<Shared>,
+    proxy: Arc<ProxyState>,
     switch: DatapathId,
     edges: Edges,
     /// Limits each port's relayed requests.
@@ -310,7 +310,7 @@ impl Handler {
     }
 }
 
-impl Shared {
+impl ProxyState {
     fn verdict(&self, frame: &Frame) -> Verdict {
         let is_question = self.answers && frame.eth_dst.is_multicast();
         let question = match frame.neighbour() {

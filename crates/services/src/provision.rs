@@ -108,7 +108,7 @@ impl Default for ProvisionConfig {
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Provisioner(Arc<Shared>);
+pub struct Provisioner(Arc<ProvisionState>);
 
 /// A provisioned path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub struct ProvisionCounts {
     pub stale_entries: u64,
 }
 
-struct Shared {
+struct ProvisionState {
     config: ProvisionConfig,
     /// Set when the controller starts.
     background: OnceLock<Background>,
@@ -169,7 +169,7 @@ struct Queue {
 impl Provisioner {
     /// Creates a provisioner without paths.
     pub fn new(config: ProvisionConfig) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(ProvisionState {
             config,
             background: OnceLock::new(),
             queue: Mutex::default(),
@@ -269,7 +269,7 @@ impl Program for Provisioner {
 }
 
 /// Works on all jobs concurrently. Each continues when the event that it waits for has happened.
-async fn run(shared: Arc<Shared>, worker: job::Worker) {
+async fn run(shared: Arc<ProvisionState>, worker: job::Worker) {
     let mut jobs = FuturesUnordered::new();
     poll_fn(|context| {
         while shared.has_jobs.poll_notified(context).is_ready() {
@@ -281,7 +281,7 @@ async fn run(shared: Arc<Shared>, worker: job::Worker) {
     .await;
 }
 
-impl Shared {
+impl ProvisionState {
     /// Accepts a requested job if the number of jobs is below the limit.
     fn accept<T>(
         &self,
@@ -326,7 +326,7 @@ impl Shared {
 }
 
 /// The handler of one switch: reports the switch's events to the program.
-struct Handler(Arc<Shared>);
+struct Handler(Arc<ProvisionState>);
 
 impl SwitchHandler for Handler {
     fn switch_up(&mut self, switch: &mut Switch) {
@@ -346,7 +346,7 @@ impl SwitchHandler for Handler {
     }
 }
 
-impl Shared {
+impl ProvisionState {
     fn switch_left(&self, switch: DatapathId) {
         let mut ledger = self.ledger();
         ledger.switch_left(switch);

@@ -39,9 +39,9 @@ use urtica_wire::DatapathId;
 /// assert_eq!(error.to_string(), "switch 0000000000000001 is not in the topology; expected one that is connected");
 /// ```
 #[derive(Clone)]
-pub struct Routes(Arc<Shared>);
+pub struct Routes(Arc<RoutesState>);
 
-struct Shared {
+struct RoutesState {
     discovery: Discovery,
     next_hops: Snapshot<NextHops>,
     /// The version of the topology that the next hops are for, or an older one.
@@ -74,7 +74,7 @@ pub enum NoPath {
 impl Routes {
     /// Creates a service that computes next hops for the topology of `discovery`, in the same controller.
     pub fn new(discovery: &Discovery) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(RoutesState {
             discovery: discovery.clone(),
             next_hops: Snapshot::new(NextHops::default()),
             topology_version: AtomicU64::new(0),
@@ -161,7 +161,7 @@ struct Handler;
 
 impl SwitchHandler for Handler {}
 
-impl Shared {
+impl RoutesState {
     /// Runs the background program.
     async fn run(&self) {
         let topologies = self.discovery.topology();

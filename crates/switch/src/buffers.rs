@@ -19,12 +19,12 @@ const ID_MASK: u32 = 0x7fff_ffff;
 /// A ring of buffered packets.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    places: Vec<Place>,
+    places: Vec<BufferSlot>,
     next: u32,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct BufferSlot {
     /// The last id issued for this slot.
     id: Option<BufferId>,
     /// The packet, until it is used.
@@ -36,7 +36,7 @@ impl Buffers {
     /// Creates a ring for `n_buffers` packets, but at most [`MAX_BUFFERS`].
     pub fn new(n_buffers: u32) -> Self {
         Self {
-            places: vec![Place::default(); n_buffers.min(MAX_BUFFERS) as usize],
+            places: vec![BufferSlot::default(); n_buffers.min(MAX_BUFFERS) as usize],
             next: 0,
         }
     }
@@ -55,7 +55,7 @@ impl Buffers {
         if place.packet.is_some() && now.saturating_sub(place.since) < MAX_AGE {
             return BufferId::NONE;
         }
-        *place = Place {
+        *place = BufferSlot {
             id: Some(id),
             packet: Some(packet.clone()),
             since: now,
@@ -75,7 +75,7 @@ impl Buffers {
         place.packet.take().ok_or(ErrorCode::BadRequestBufferEmpty)
     }
 
-    fn place(&mut self, id: BufferId) -> Option<&mut Place> {
+    fn place(&mut self, id: BufferId) -> Option<&mut BufferSlot> {
         let at = (id.0 as usize).checked_rem(self.places.len())?;
         self.places.get_mut(at)
     }

@@ -72,7 +72,7 @@ pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
         let problem = "matches packets that always pass".to_owned();
         return Some((problem, "a rule for IP or other traffic"));
     }
-    let known = Known {
+    let known = KnownFields {
         eth_type,
         ip_proto: match_.get(OxmField::IpProto).map(|(value, _)| value as u8),
         tagged: match_
@@ -92,13 +92,13 @@ pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
 const FIELDS: &str = "ports, Ethernet, VLAN, IP, TCP, UDP, SCTP and ICMP fields";
 
 /// The known fields of every packet that a rule matches.
-struct Known {
+struct KnownFields {
     eth_type: Option<u16>,
     ip_proto: Option<u8>,
     tagged: bool,
 }
 
-impl Known {
+impl KnownFields {
     /// Returns the missing prerequisite of a field; `None` if packets have the field.
     fn lacks(&self, field: OxmField) -> Option<&'static str> {
         use OxmField::*;

@@ -1,7 +1,7 @@
 //! The handler of a switch.
 
 use super::kernel::{L3Fact, L3Session};
-use super::{ALL_AND_EXPIRED, Handed, MAX_ERRORS_PER_S, Shared, frames};
+use super::{ALL_AND_EXPIRED, Handed, L3State, MAX_ERRORS_PER_S, frames};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use urtica_controller::{KernelHalf, Switch, SwitchHandler};
@@ -11,7 +11,7 @@ use urtica_wire::{Message, PacketIn, Version};
 
 /// The handler of one switch.
 pub(super) struct L3Handler {
-    shared: Arc<Shared>,
+    shared: Arc<L3State>,
     /// The current second, and the number of ICMP errors in it.
     errors: (u32, u32),
     /// The kernel half's session, if any.
@@ -137,7 +137,7 @@ impl L3Handler {
 }
 
 impl L3Handler {
-    pub(super) fn new(shared: &Arc<Shared>, session: Option<Box<dyn L3Session>>) -> Self {
+    pub(super) fn new(shared: &Arc<L3State>, session: Option<Box<dyn L3Session>>) -> Self {
         Self {
             shared: Arc::clone(shared),
             errors: (0, 0),

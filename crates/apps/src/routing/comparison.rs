@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use super::inspection::Installed;
-use super::{Asked, ENTRY, Flow, Shared, entry, is_ours};
+use super::{ENTRY, EntryRequest, Flow, RoutingState, entry, is_ours};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use urtica_wire::{DatapathId, FlowStats};
@@ -22,7 +22,7 @@ pub(super) struct Found {
     inspection: Installed,
 }
 
-impl Shared {
+impl RoutingState {
     /// Notes that a switch has connected.
     pub(super) fn note_back(&self, switch: DatapathId) {
         if let Some(background) = self.background.get() {
@@ -41,7 +41,7 @@ impl Shared {
     /// Handles a part of a switch's report: deletes entries of no path, and notes correct ones.
     pub(super) fn compare<'a>(
         &self,
-        asked: &Asked,
+        asked: &EntryRequest,
         told: impl Iterator<Item = FlowStats<'a>>,
         found: &mut Found,
     ) {
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     /// Handles the end of a switch's report: sends the missing and different entries.
-    pub(super) fn finish_comparison(&self, asked: &Asked, found: &Found) {
+    pub(super) fn finish_comparison(&self, asked: &EntryRequest, found: &Found) {
         let (network, here) = (asked.network, asked.switch);
         let mut flows = self.flows();
         flows.reported.insert(here);

@@ -3,7 +3,8 @@
 use super::absence::BACK_WITHIN;
 use super::late::{Late, Reason};
 use super::{
-    Asked, Found, LONGEST_REFUSAL_PAUSE, PORTS_PAUSE, REFUSAL_PAUSE, Shared, TELLS_WITHIN, entry,
+    EntryRequest, Found, LONGEST_REFUSAL_PAUSE, PORTS_PAUSE, REFUSAL_PAUSE, RoutingState,
+    TELLS_WITHIN, entry,
 };
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -16,7 +17,7 @@ use urtica_controller::{Background, Reply, RequestError};
 use urtica_services::{HostEvent, LeftReason};
 use urtica_wire::{DatapathId, Message, MultipartReplyBody};
 
-impl Shared {
+impl RoutingState {
     /// Replaces invalid paths whenever next hops change, or a switch's time to return has passed.
     pub(super) async fn follow_routes(self: Arc<Self>, background: Background) {
         self.started.get_or_init(|| background.now());
@@ -156,7 +157,7 @@ impl Shared {
         let reply = network.when_ready(switch, ask).await?;
         let told = background.timeout(TELLS_WITHIN, reply).await;
         let told = told.unwrap_or(Err(RequestError::Timeout(TELLS_WITHIN)));
-        let asked = Asked {
+        let asked = EntryRequest {
             network,
             switch,
             table_id: self.table_id.load(Ordering::Relaxed),

@@ -8,7 +8,7 @@ use urtica_socket::{Stream, is_try_again};
 
 /// The result of one `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
+enum SendResult {
     Control,
     Train,
     Nothing,
@@ -20,9 +20,9 @@ impl Worker<'_> {
         let wants_write = loop {
             match self.send_once(index) {
                 // At full rate, the next switch has its turn after each train.
-                Ok(Sent::Train) if self.config.mode == Mode::MaxRate => break true,
-                Ok(Sent::Train | Sent::Control) => {}
-                Ok(Sent::Nothing) => break self.has_unsent(index),
+                Ok(SendResult::Train) if self.config.mode == Mode::MaxRate => break true,
+                Ok(SendResult::Train | SendResult::Control) => {}
+                Ok(SendResult::Nothing) => break self.has_unsent(index),
                 Err(error) if is_try_again(&error) => break true,
                 Err(error) => return self.close(index, &error.to_string()),
             }
@@ -54,20 +54,20 @@ impl Worker<'_> {
     }
 
     /// Calls `send` once: for replies to requests if there are any and no packet-in was sent in part, otherwise for packet-ins.
-    fn send_once(&mut self, index: usize) -> io::Result<Sent> {
+    fn send_once(&mut self, index: usize) -> io::Result<SendResult> {
         let switch = &mut self.switches[index];
         let Some(stream) = &mut switch.stream else {
-            return Ok(Sent::Nothing);
+            return Ok(SendResult::Nothing);
         };
         stream.flush()?;
         if switch.sent_in_part == 0 && !switch.control.is_empty() {
             let count = stream.write(&switch.control)?;
             switch.control.drain(..count);
-            return Ok(Sent::Control);
+            return Ok(SendResult::Control);
         }
         let count = self.packet_ins_to_send(index);
         if count == 0 {
-            return Ok(Sent::Nothing);
+            return Ok(SendResult::Nothing);
         }
         self.send_train(index, count)
     }
@@ -88,10 +88,10 @@ impl Worker<'_> {
         count.max(in_part).min(self.train.capacity() as u64) as usize
     }
 
-    fn send_train(&mut self, index: usize, count: usize) -> io::Result<Sent> {
+    fn send_train(&mut self, index: usize, count: usize) -> io::Result<SendResult> {
         let switch = &mut self.switches[index];
         let Some(stream) = &mut switch.stream else {
-            return Ok(Sent::Nothing);
+            return Ok(SendResult::Nothing);
         };
         let train = self
             .train
@@ -118,6 +118,6 @@ impl Worker<'_> {
             self.blocked_sends += 1;
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        Ok(Sent::Train)
+        Ok(SendResult::Train)
     }
 }

@@ -9,9 +9,9 @@ use urtica_bench::Error;
 use crate::bench::is_stdout;
 
 /// The destination of a future result.
-pub struct Output(Place);
+pub struct Output(Destination);
 
-enum Place {
+enum Destination {
     Stdout,
     File(ResultFile),
 }
@@ -30,13 +30,13 @@ impl Output {
     /// A file that cannot be written.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if is_stdout(path) {
-            return Ok(Self(Place::Stdout));
+            return Ok(Self(Destination::Stdout));
         }
         let made = File::options().write(true).create_new(true).open(path);
         let is_empty_and_ours = made.is_ok();
         let file = made.or_else(|_| File::options().write(true).open(path));
         let file = file.map_err(Error::system(format!("write {}", path.display())))?;
-        Ok(Self(Place::File(ResultFile {
+        Ok(Self(Destination::File(ResultFile {
             path: path.into(),
             file,
             is_empty_and_ours,
@@ -45,7 +45,7 @@ impl Output {
 
     /// Returns `true` for standard output.
     pub fn is_stdout(&self) -> bool {
-        matches!(self.0, Place::Stdout)
+        matches!(self.0, Destination::Stdout)
     }
 
     /// Writes a result, which replaces the earlier contents.
@@ -54,10 +54,10 @@ impl Output {
     /// The system's error.
     pub fn write(self, content: &str) -> Result<(), Error> {
         match self.0 {
-            Place::Stdout => io::stdout()
+            Destination::Stdout => io::stdout()
                 .write_all(content.as_bytes())
                 .map_err(Error::system("write to standard output")),
-            Place::File(mut kept) => {
+            Destination::File(mut kept) => {
                 kept.is_empty_and_ours = false;
                 kept.replace(content)
                     .map_err(Error::system(format!("write {}", kept.path.display())))

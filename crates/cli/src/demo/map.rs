@@ -9,7 +9,7 @@ use urtica_topology::spec::{Plan, TopologySpec};
 
 /// A position in the picture: from the left and from the top, each from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct MapPosition {
     pub x: f64,
     pub y: f64,
 }
@@ -20,14 +20,14 @@ pub struct Stroke {
     /// The switches, by their index in the plan.
     pub ends: [usize; 2],
     /// The points of the line.
-    pub points: Vec<Place>,
+    pub points: Vec<MapPosition>,
 }
 
 /// A network's layout, which does not change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
     /// Each switch's position, in the order of the plan.
-    pub switches: Vec<Place>,
+    pub switches: Vec<MapPosition>,
     /// Each link between switches, in the order of the plan.
     pub links: Vec<Stroke>,
 }
@@ -75,9 +75,9 @@ fn middle(index: usize, count: usize) -> f64 {
 }
 
 /// Arranges switches in a grid, column by column.
-fn grid(count: usize, rows: usize) -> Vec<Place> {
+fn grid(count: usize, rows: usize) -> Vec<MapPosition> {
     let columns = count.div_ceil(rows.max(1));
-    let places = (0..count).map(|index| Place {
+    let places = (0..count).map(|index| MapPosition {
         x: middle(index / rows, columns),
         y: middle(index % rows, rows),
     });
@@ -85,10 +85,10 @@ fn grid(count: usize, rows: usize) -> Vec<Place> {
 }
 
 /// Arranges switches in rows of these lengths.
-fn rows(lengths: &[usize]) -> Vec<Place> {
+fn rows(lengths: &[usize]) -> Vec<MapPosition> {
     let rows = lengths.iter().enumerate();
     let places = rows.flat_map(|(row, &length)| {
-        (0..length).map(move |index| Place {
+        (0..length).map(move |index| MapPosition {
             x: middle(index, length),
             y: middle(row, lengths.len()),
         })
@@ -98,7 +98,7 @@ fn rows(lengths: &[usize]) -> Vec<Place> {
 
 /// Arranges switches as a tree, with the first on top. Each link of a tree's plan has the upper switch as its first
 /// end, and switches are numbered depth first.
-fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<Place> {
+fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<MapPosition> {
     let mut below = vec![Vec::new(); count];
     let mut depths = vec![0; count];
     for &[upper, lower] in ends {
@@ -121,7 +121,7 @@ fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<Place> {
         };
     }
     let places = xs.into_iter().zip(depths);
-    let places = places.map(|(x, depth)| Place {
+    let places = places.map(|(x, depth)| MapPosition {
         x,
         y: middle(depth, levels),
     });
@@ -129,7 +129,7 @@ fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<Place> {
 }
 
 /// Arranges core above aggregation above edge switches. The plan lists the core first, then pod by pod.
-fn fat_tree(k: usize) -> Vec<Place> {
+fn fat_tree(k: usize) -> Vec<MapPosition> {
     let half = k / 2;
     let levels = rows(&[half * half, k * half, k * half]);
     let (core, pods) = levels.split_at(half * half);
@@ -142,13 +142,13 @@ fn fat_tree(k: usize) -> Vec<Place> {
 }
 
 /// Arranges switches clockwise on a circle, with the first on top.
-fn circle(count: usize) -> Vec<Place> {
+fn circle(count: usize) -> Vec<MapPosition> {
     if count == 1 {
         return rows(&[1]);
     }
     let places = (0..count).map(|index| {
         let angle = TAU * index as f64 / count as f64;
-        Place {
+        MapPosition {
             x: 0.5 + 0.42 * angle.sin(),
             // Leaves space for the hosts' names below.
             y: 0.47 - 0.4 * angle.cos(),
@@ -157,10 +157,10 @@ fn circle(count: usize) -> Vec<Place> {
     places.collect()
 }
 
-fn stroke(ends: [usize; 2], switches: &[Place]) -> Stroke {
+fn stroke(ends: [usize; 2], switches: &[MapPosition]) -> Stroke {
     let [from, to] = ends.map(|end| switches[end]);
     let others = switches.iter().enumerate();
-    let is_in_the_way = |(index, &place): (usize, &Place)| {
+    let is_in_the_way = |(index, &place): (usize, &MapPosition)| {
         !ends.contains(&index) && distance(place, from, to) < CLEARANCE
     };
     let points = match { others }.any(is_in_the_way) {
@@ -171,7 +171,7 @@ fn stroke(ends: [usize; 2], switches: &[Place]) -> Stroke {
 }
 
 /// Returns the distance of a point from a line segment.
-fn distance(place: Place, from: Place, to: Place) -> f64 {
+fn distance(place: MapPosition, from: MapPosition, to: MapPosition) -> f64 {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx * dx + dy * dy;
     let along = ((place.x - from.x) * dx + (place.y - from.y) * dy) / length.max(f64::MIN_POSITIVE);
@@ -180,7 +180,7 @@ fn distance(place: Place, from: Place, to: Place) -> f64 {
 }
 
 /// Returns an arc that deviates at right angles: up from a horizontal line, right from a vertical one.
-fn arc(from: Place, to: Place) -> Vec<Place> {
+fn arc(from: MapPosition, to: MapPosition) -> Vec<MapPosition> {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx.hypot(dy).max(f64::MIN_POSITIVE);
     let (across_x, across_y) = match dx.abs() > dy.abs() {
@@ -191,7 +191,7 @@ fn arc(from: Place, to: Place) -> Vec<Place> {
     let points = (0..=ARC_PIECES).map(|piece| {
         let along = piece as f64 / ARC_PIECES as f64;
         let away = bulge * 4.0 * along * (1.0 - along);
-        Place {
+        MapPosition {
             x: (from.x + along * dx + away * across_x).clamp(0.0, 1.0),
             y: (from.y + along * dy + away * across_y).clamp(0.0, 1.0),
         }
@@ -230,7 +230,8 @@ mod tests {
                 assert!((0.0..=1.0).contains(&y), "{spec}: {place:?}");
             }
             for (index, one) in map.switches.iter().enumerate() {
-                let near = |other: &&Place| (one.x - other.x).hypot(one.y - other.y) < CLEARANCE;
+                let near =
+                    |other: &&MapPosition| (one.x - other.x).hypot(one.y - other.y) < CLEARANCE;
                 assert_eq!(map.switches[..index].iter().find(near), None, "{spec}");
             }
         }

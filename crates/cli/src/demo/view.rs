@@ -5,7 +5,7 @@
 
 use super::keys::KEYS;
 use super::lab::Figures;
-use super::map::{Map, Place, Stroke};
+use super::map::{Map, MapPosition, Stroke};
 use super::story::Line as StoryLine;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Flex, Layout, Rect};
@@ -198,7 +198,7 @@ fn mark(look: &LinkLook) -> Option<&'static str> {
 }
 
 /// Writes text centred at a position, or `below` rows under it, if possible.
-fn print(context: &mut Context, area: Rect, place: Place, below: u16, text: Span<'_>) {
+fn print(context: &mut Context, area: Rect, place: MapPosition, below: u16, text: Span<'_>) {
     let [last_column, last_row] = [area.width, area.height].map(|size| f64::from(size.max(2) - 1));
     let half = (text.width() as f64 - 1.0) / 2.0;
     let column = (place.x * last_column - half).round().max(0.0);
@@ -213,9 +213,9 @@ fn print(context: &mut Context, area: Rect, place: Place, below: u16, text: Span
     context.print(x, y, Line::from(text));
 }
 
-fn middle(stroke: &Stroke) -> Place {
+fn middle(stroke: &Stroke) -> MapPosition {
     match stroke.points[..] {
-        [from, to] => Place {
+        [from, to] => MapPosition {
             x: (from.x + to.x) / 2.0,
             y: (from.y + to.y) / 2.0,
         },
@@ -225,7 +225,7 @@ fn middle(stroke: &Stroke) -> Place {
 
 /// The style of a line: which parts are drawn, and in which colour.
 struct Drawn<'a> {
-    points: &'a [Place],
+    points: &'a [MapPosition],
     /// Number of dashes across the picture; `None` for a solid line.
     dashes: Option<f64>,
     colour: Color,

@@ -70,7 +70,7 @@ fn accept(listener: &UnixListener, remote: &Remote) {
             thread::sleep(PAUSE);
             continue;
         };
-        let place = Place::take(&places);
+        let place = ConversationSlot::take(&places);
         let remote = remote.clone();
         let thread = thread::Builder::new().name("control client".into());
         // If the system cannot start a thread, the connection is closed.
@@ -79,23 +79,23 @@ fn accept(listener: &UnixListener, remote: &Remote) {
 }
 
 /// A slot for one of the concurrent conversations.
-struct Place(Arc<AtomicUsize>);
+struct ConversationSlot(Arc<AtomicUsize>);
 
-impl Place {
+impl ConversationSlot {
     fn take(places: &Arc<AtomicUsize>) -> Option<Self> {
         let taken = places.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
         taken.is_ok().then(|| Self(Arc::clone(places)))
     }
 }
 
-impl Drop for Place {
+impl Drop for ConversationSlot {
     fn drop(&mut self) {
         self.0.fetch_add(1, SeqCst);
     }
 }
 
 /// Answers one request. The client may have disconnected.
-fn converse(stream: UnixStream, place: Option<Place>, remote: &Remote) {
+fn converse(stream: UnixStream, place: Option<ConversationSlot>, remote: &Remote) {
     let deadline = Instant::now() + LONGEST;
     let mut replies = Replies(BufWriter::new(Patient { stream, deadline }));
     let request = match place {

@@ -14,9 +14,9 @@ const BODY_BYTES_MAX: u64 = 512 << 20;
 
 /// The address of the HTTP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(String);
+pub struct HttpAddress(String);
 
-impl FromStr for Place {
+impl FromStr for HttpAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -43,7 +43,7 @@ impl FromStr for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for HttpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "http://{}", self.0)
     }
@@ -93,7 +93,7 @@ pub struct Sample {
 }
 
 impl Client {
-    pub fn new(place: &Place, token: Option<String>) -> Self {
+    pub fn new(place: &HttpAddress, token: Option<String>) -> Self {
         let config = Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn places_have_several_forms() {
-        let parsed = |text: &str| text.parse::<Place>().map(|place| place.to_string());
+        let parsed = |text: &str| text.parse::<HttpAddress>().map(|place| place.to_string());
         for (text, place) in [
             ("8080", "http://127.0.0.1:8080"),
             ("ctl.example:80", "http://ctl.example:80"),
@@ -184,7 +184,7 @@ mod tests {
     fn asked(response: &'static str, token: Option<&str>) -> (Result<Sample, ClientError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let port = listener.local_addr().expect("an address").port();
-        let place: Place = port.to_string().parse().expect("a port");
+        let place: HttpAddress = port.to_string().parse().expect("a port");
         let client = Client::new(&place, token.map(str::to_owned));
         std::thread::scope(|scope| {
             let server = scope.spawn(move || {
@@ -219,7 +219,7 @@ mod tests {
         let free = TcpListener::bind("127.0.0.1:0").expect("bound");
         let port = free.local_addr().expect("an address").port();
         drop(free);
-        let place: Place = port.to_string().parse().expect("a port");
+        let place: HttpAddress = port.to_string().parse().expect("a port");
         let told = Client::new(&place, None)
             .sample()
             .expect_err("refused")

@@ -72,7 +72,7 @@ pub(super) struct RoleState {
     is_shared: bool,
     /// The last requested role.
     requested: RoleRequest,
-    asked: Option<Asked>,
+    asked: Option<PendingRole>,
     /// The xid of the query that checks the role.
     check_xid: Option<u32>,
     last_check: Option<Instant>,
@@ -81,7 +81,7 @@ pub(super) struct RoleState {
 
 /// A pending request.
 #[derive(Debug)]
-struct Asked {
+struct PendingRole {
     request: RoleRequest,
     step: Step,
     xid: u32,
@@ -171,7 +171,7 @@ impl Session {
             ),
         };
         self.role.requested = request;
-        self.role.asked = Some(Asked {
+        self.role.asked = Some(PendingRole {
             request,
             step,
             xid,
@@ -278,7 +278,7 @@ impl Session {
     fn ask_in_generation(
         &mut self,
         version: Version,
-        asked: Asked,
+        asked: PendingRole,
         newest: u64,
         out: &mut Vec<u8>,
     ) {
@@ -288,7 +288,7 @@ impl Session {
             Role::Equal | Role::Primary => newest.wrapping_add(1),
         };
         let xid = self.write_role(version, role.to_wire(), generation_id, out);
-        self.role.asked = Some(Asked {
+        self.role.asked = Some(PendingRole {
             step: Step::Request,
             xid,
             ..asked

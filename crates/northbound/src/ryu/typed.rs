@@ -39,7 +39,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The types of the objects in one place, and their reader.
-    struct Place {
+    struct TypedObjects {
         types: Vec<(&'static str, &'static [&'static str])>,
         read: fn(&Value) -> Result<(), ApiError>,
     }
@@ -49,25 +49,25 @@ mod tests {
         types.iter().map(without_reader).collect()
     }
 
-    fn places() -> [Place; 4] {
+    fn places() -> [TypedObjects; 4] {
         let read13 = |value: &Value| {
             let payloads = Payloads::of(value);
             action13::parse_instructions(&[Object::body(value)?], &payloads).map(drop)
         };
         [
-            Place {
+            TypedObjects {
                 types: names(of10::ACTIONS),
                 read: |value| of10::parse_instructions(&[Object::body(value)?]).map(drop),
             },
-            Place {
+            TypedObjects {
                 types: names(action13::ACTIONS),
                 read: read13,
             },
-            Place {
+            TypedObjects {
                 types: names(action13::INSTRUCTIONS),
                 read: read13,
             },
-            Place {
+            TypedObjects {
                 types: names(write::BANDS),
                 read: |value| write::meter_band(&Object::body(value)?).map(drop),
             },
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn each_type_has_its_fields_and_no_others() {
-        for Place { types, read } in places() {
+        for TypedObjects { types, read } in places() {
             let all: BTreeSet<_> = types.iter().flat_map(|(_, fields)| *fields).collect();
             for (name, fields) in &types {
                 let whole = object(name, fields);
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_field_or_type_is_refused_with_the_one_that_was_meant() {
-        for Place { types, read } in places() {
+        for TypedObjects { types, read } in places() {
             for (name, fields) in &types {
                 for field in *fields {
                     let misspelt = format!("{field}x");

@@ -101,7 +101,7 @@ struct Reading {
 }
 
 /// The location of a record.
-enum Place {
+enum RecordLocation {
     /// In the first entry of the ring.
     Ring(usize),
     /// In the bytes that were read.
@@ -214,11 +214,11 @@ impl Ring {
         let peer = self.peers.get_mut(number)?;
         let switch = peer.switch?;
         let record = match place {
-            Place::Ring(index) => {
+            RecordLocation::Ring(index) => {
                 let entry = self.reader.entry();
                 Record::of_kernel(switch, &entry.records[index], entry.messages)?
             }
-            Place::Buffer(range) => Record::of_message(switch, &self.buffer[range])?,
+            RecordLocation::Buffer(range) => Record::of_message(switch, &self.buffer[range])?,
         };
         Some((record, Replies::new(switch, &mut peer.output)))
     }
@@ -256,7 +256,7 @@ impl Ring {
 
     // ---- Finding the next message ----
 
-    fn find(&mut self) -> Option<(u64, Place)> {
+    fn find(&mut self) -> Option<(u64, RecordLocation)> {
         self.flush_last_if_full();
         loop {
             let found = self.find_in_buffer().or_else(|| self.find_in_ring());
@@ -269,7 +269,7 @@ impl Ring {
     }
 
     /// Returns the ring's next message for the program.
-    fn find_in_ring(&mut self) -> Option<(u64, Place)> {
+    fn find_in_ring(&mut self) -> Option<(u64, RecordLocation)> {
         loop {
             if let Next::Passed(number) = self.reader.next()? {
                 self.take_back(number);
@@ -298,14 +298,14 @@ impl Ring {
     }
 
     /// Reads the next record of the first entry, for the program or for the session.
-    fn take_record(&mut self) -> Option<(u64, Place)> {
+    fn take_record(&mut self) -> Option<(u64, RecordLocation)> {
         let entry = self.reader.entry();
         let number = entry.connection;
         let (index, raw) = (self.record, entry.records.get(self.record)?);
         let switch = self.peers.get_mut(number)?.switch?;
         self.record += 1;
         if Record::of_kernel(switch, raw, entry.messages).is_some() {
-            return Some((number, Place::Ring(index)));
+            return Some((number, RecordLocation::Ring(index)));
         }
         let message = entry.messages[raw.at as usize..][..raw.bytes.into()].to_vec();
         self.pass_to_session(number, &message);
@@ -332,7 +332,7 @@ impl Ring {
     }
 
     /// Returns the buffer's next message for the program. All other messages are passed to the session.
-    fn find_in_buffer(&mut self) -> Option<(u64, Place)> {
+    fn find_in_buffer(&mut self) -> Option<(u64, RecordLocation)> {
         loop {
             let Reading { number, at, .. } = *self.reading.as_ref()?;
             let Some(peer) = self.peers.get_mut(number) else {
@@ -359,7 +359,7 @@ impl Ring {
                 reading.at = range.end;
             }
             if is_for_program(peer, &self.buffer[range.clone()], self.types) {
-                return Some((number, Place::Buffer(range)));
+                return Some((number, RecordLocation::Buffer(range)));
             }
             let told = std::mem::take(&mut peer.told);
             self.pass_buffer_to_session(number, range.start + told..range.end);

@@ -17,11 +17,11 @@ use urtica_wire::OxmField;
 /// so the entry's match is compared.
 #[derive(Debug)]
 pub(super) struct Tuple {
-    parts: Box<[Part]>,
+    parts: Box<[TupleField]>,
     /// Whether keys are hashes.
     is_hashed: bool,
     /// The first entry of each key.
-    first: HashTable<Place>,
+    first: HashTable<TupleSlot>,
     /// Further entries of each key. Few tables have any.
     others: BTreeMap<(u128, Rank), Arc<FlowEntry>>,
     /// The number of entries of each priority.
@@ -32,7 +32,7 @@ pub(super) struct Tuple {
 
 /// A field's bits in a tuple.
 #[derive(Debug)]
-struct Part {
+struct TupleField {
     field: OxmField,
     mask: u128,
     /// The number of bits from the field's first to the mask's last, and the number after that.
@@ -42,7 +42,7 @@ struct Part {
 
 /// A slot of the hash table.
 #[derive(Debug)]
-struct Place {
+struct TupleSlot {
     key: u128,
     rank: Rank,
     entry: Arc<FlowEntry>,
@@ -53,7 +53,7 @@ impl Tuple {
     pub fn new(match_: &EntryMatch, seeds: Seeds) -> Self {
         let fields = match_.fields().iter();
         let parts: Box<[_]> = fields
-            .map(|&(field, _, mask)| Part::new(field, mask))
+            .map(|&(field, _, mask)| TupleField::new(field, mask))
             .collect();
         Self {
             is_hashed: parts.iter().map(|part| part.bits).sum::<u32>() > u128::BITS,
@@ -147,9 +147,9 @@ impl Tuple {
             return;
         };
         *self.priorities.entry(rank.priority()).or_default() += 1;
-        let mut new = Place { key, rank, entry };
+        let mut new = TupleSlot { key, rank, entry };
         let seeds = self.seeds;
-        let hash_of = |place: &Place| seeds.hash(place.key);
+        let hash_of = |place: &TupleSlot| seeds.hash(place.key);
         match self
             .first
             .entry(seeds.hash(key), |place| place.key == key, hash_of)
@@ -197,12 +197,12 @@ impl Tuple {
     fn remove_first(&mut self, key: u128, rank: Rank) -> bool {
         let next = self.others_of(key).next().map(|(rank, _)| rank);
         let hash = self.seeds.hash(key);
-        let is_it = |place: &Place| place.key == key && place.rank == rank;
+        let is_it = |place: &TupleSlot| place.key == key && place.rank == rank;
         let Ok(mut first) = self.first.find_entry(hash, is_it) else {
             return false;
         };
         match next.and_then(|rank| Some((rank, self.others.remove(&(key, rank))?))) {
-            Some((rank, entry)) => *first.get_mut() = Place { key, rank, entry },
+            Some((rank, entry)) => *first.get_mut() = TupleSlot { key, rank, entry },
             None => {
                 first.remove();
             }
@@ -235,7 +235,7 @@ impl Tuple {
     }
 
     #[inline]
-    fn first_of(&self, key: u128) -> Option<&Place> {
+    fn first_of(&self, key: u128) -> Option<&TupleSlot> {
         let hash = self.seeds.hash(key);
         self.first.find(hash, |place| place.key == key)
     }
@@ -255,7 +255,7 @@ impl Tuple {
 
     /// Returns the key of these field values.
     #[inline]
-    fn key(&self, mut value_of: impl FnMut(&Part) -> Option<u128>) -> Option<u128> {
+    fn key(&self, mut value_of: impl FnMut(&TupleField) -> Option<u128>) -> Option<u128> {
         let mut key: u128 = 0;
         for part in &self.parts {
             let value = value_of(part)? & part.mask;
@@ -268,7 +268,7 @@ impl Tuple {
     }
 }
 
-impl Part {
+impl TupleField {
     /// No mask of a match is zero.
     fn new(field: OxmField, mask: u128) -> Self {
         let shift = mask.trailing_zeros();

@@ -2,7 +2,7 @@
 //! still detects errors that occurred before the switch.
 
 use crate::Packet;
-use crate::fields::Place;
+use crate::fields::BitRange;
 use crate::layout::{IpVersion, Layout, Part, Transport, Upper};
 use std::ops::Range;
 use urtica_wire::OxmField;
@@ -131,7 +131,7 @@ impl Layout {
 
 impl Packet {
     /// Sets the bits at `place`, and updates the checksums over them.
-    pub(super) fn rewrite(&mut self, place: Place, value: u128, sums: [Option<Sum>; 2]) {
+    pub(super) fn rewrite(&mut self, place: BitRange, value: u128, sums: [Option<Sum>; 2]) {
         let frame = self.settled_frame_mut();
         let words = place.words();
         let (old, len) = copied(frame, words.clone());
@@ -143,7 +143,7 @@ impl Packet {
     }
 
     /// Sets an SCTP port, and updates the CRC if the packet is complete.
-    pub(super) fn rewrite_sctp(&mut self, place: Place, value: u128) {
+    pub(super) fn rewrite_sctp(&mut self, place: BitRange, value: u128) {
         let Some(upper) = self.layout().upper().copied() else {
             return;
         };

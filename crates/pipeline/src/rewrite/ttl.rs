@@ -2,7 +2,7 @@
 
 use super::checksum::Sum;
 use crate::Packet;
-use crate::fields::Place;
+use crate::fields::BitRange;
 use crate::layout::{IpVersion, Network, Part};
 use urtica_wire::packet::{Ipv4View, Ipv6View, mpls};
 
@@ -18,11 +18,11 @@ enum TtlHeader {
 }
 
 impl TtlHeader {
-    fn place(self) -> Place {
+    fn place(self) -> BitRange {
         match self {
-            Self::Mpls(at) => Place::bytes(at + 3, 1),
-            Self::Ipv4(at) => Place::bytes(at + 8, 1),
-            Self::Ipv6(at) => Place::bytes(at + 7, 1),
+            Self::Mpls(at) => BitRange::bytes(at + 3, 1),
+            Self::Ipv4(at) => BitRange::bytes(at + 8, 1),
+            Self::Ipv6(at) => BitRange::bytes(at + 7, 1),
         }
     }
 

@@ -207,7 +207,7 @@ pub(super) struct PathEntry {
 
 /// The identity of an entry in a switch, which has at most one entry for each table, priority and match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct EntryKey {
     switch: DatapathId,
     table_id: u8,
     priority: u16,
@@ -215,7 +215,7 @@ pub(super) struct Place {
     fields: Vec<Vec<u8>>,
 }
 
-impl Place {
+impl EntryKey {
     pub fn new(switch: DatapathId, table_id: u8, priority: u16, match_: &Match) -> Self {
         let mut fields: Vec<_> = match_.fields().map(|field| to_tlv(&field)).collect();
         fields.sort_unstable();
@@ -243,14 +243,14 @@ fn to_tlv(field: &Field) -> Vec<u8> {
 }
 
 impl PathEntry {
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> EntryKey {
         let FlowMod {
             table_id,
             priority,
             match_,
             ..
         } = &self.flow_mod;
-        Place::new(self.switch, *table_id, *priority, match_)
+        EntryKey::new(self.switch, *table_id, *priority, match_)
     }
 
     /// Returns whether the entry stays until it is deleted.

@@ -1,8 +1,8 @@
 //! The jobs of the program: set up a path, remove a path, clean a switch.
 
-use super::flow::{Flow, PathEntry, Place, delete_strict};
+use super::flow::{EntryKey, Flow, PathEntry, delete_strict};
 use super::ledger::Reserved;
-use super::{COOKIE_TAG, COOKIE_TAG_MASK, ProvisionError, Provisioned, Shared};
+use super::{COOKIE_TAG, COOKIE_TAG_MASK, ProvisionError, ProvisionState, Provisioned};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,14 +65,14 @@ impl Job {
 /// Carries out jobs.
 #[derive(Clone)]
 pub(super) struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<ProvisionState>,
     background: Background,
     /// For entries that forward: they receive only packets that filtering programs pass.
     network: Network,
 }
 
 impl Worker {
-    pub fn new(shared: Arc<Shared>, background: Background) -> Self {
+    pub fn new(shared: Arc<ProvisionState>, background: Background) -> Self {
         let network = background.network().for_stage(Stage::Forward);
         Self {
             shared,
@@ -355,7 +355,7 @@ impl Worker {
         let deletes: Vec<_> = {
             let ledger = self.shared.ledger();
             let place = |entry: &FlowStats| {
-                Place::new(switch, entry.table_id, entry.priority, &entry.match_)
+                EntryKey::new(switch, entry.table_id, entry.priority, &entry.match_)
             };
             let stale = entries
                 .iter()

@@ -1,6 +1,6 @@
 //! The provisioned paths and their switches. No network and no clock.
 
-use super::flow::{Flow, PathEntry, Place};
+use super::flow::{EntryKey, Flow, PathEntry};
 use super::{COOKIE_TAG, ProvisionError, is_provisioned};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use urtica_wire::DatapathId;
 #[derive(Default)]
 pub(super) struct Ledger {
     paths: BTreeMap<u64, PathRecord>,
-    places: BTreeMap<Place, u64>,
+    places: BTreeMap<EntryKey, u64>,
     /// The paths that have an entry on a switch.
     on_switch: BTreeMap<DatapathId, BTreeSet<u64>>,
     /// The switches that have been cleaned of stale entries since they were first seen, and whether they have been cleaned
@@ -313,7 +313,7 @@ impl Ledger {
     ///
     /// `is_by_place` is for switches that cannot delete entries by cookie: there, an entry is not stale if a path is about to
     /// replace it.
-    pub fn is_stale(&self, cookie: u64, place: &Place, is_by_place: bool) -> bool {
+    pub fn is_stale(&self, cookie: u64, place: &EntryKey, is_by_place: bool) -> bool {
         let holder = self.places.get(place);
         if !is_provisioned(cookie)
             || is_by_place && holder.is_some_and(|path| self.is_wanted(*path))

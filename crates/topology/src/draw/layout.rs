@@ -44,7 +44,7 @@ const ASPECT: f64 = 1.4;
 /// Returns positions for nodes that these edges connect. No coordinate is negative.
 pub(super) fn place(count: usize, edges: &[[usize; 2]]) -> Vec<Point> {
     let neighbours = neighbours(count, edges);
-    let mut parts: Vec<Part> = Part::all(&neighbours);
+    let mut parts: Vec<Component> = Component::all(&neighbours);
     let mut places = vec![0; count];
     for part in &mut parts {
         part.spread(&neighbours, &mut places);
@@ -68,7 +68,7 @@ fn neighbours(count: usize, edges: &[[usize; 2]]) -> Vec<Vec<usize>> {
 }
 
 /// A breadth-first search.
-struct Search {
+struct BreadthFirst {
     /// The nodes, in the order in which they were reached.
     order: Vec<usize>,
     /// For each reached node, the index in `order` of the node from which it was reached.
@@ -77,7 +77,7 @@ struct Search {
     depths: Vec<usize>,
 }
 
-impl Search {
+impl BreadthFirst {
     /// Searches from a node. `seen` has the length of the graph, and marks the nodes that were reached.
     fn new(start: usize, neighbours: &[Vec<usize>], seen: &mut [bool]) -> Self {
         let (mut order, mut parents, mut depths) = (vec![start], vec![0], vec![0]);
@@ -114,19 +114,19 @@ impl Search {
 }
 
 /// A connected part, and the positions of its nodes.
-struct Part {
+struct Component {
     nodes: Vec<usize>,
     points: Vec<Point>,
 }
 
-impl Part {
+impl Component {
     /// Returns all parts of a graph, each laid out as a tree.
     fn all(neighbours: &[Vec<usize>]) -> Vec<Self> {
         let count = neighbours.len();
         let (mut seen, mut parts) = (vec![false; count], Vec::new());
         for start in 0..count {
             if !seen[start] {
-                let reached = Search::new(start, neighbours, &mut seen);
+                let reached = BreadthFirst::new(start, neighbours, &mut seen);
                 parts.push(Self::tree(&from_middle(&reached, neighbours, &mut seen)));
             }
         }
@@ -134,7 +134,7 @@ impl Part {
     }
 
     /// Places nodes in rings around the first.
-    fn tree(search: &Search) -> Self {
+    fn tree(search: &BreadthFirst) -> Self {
         let count = search.order.len();
         let mut leaves = vec![0_u32; count];
         for at in (1..count).rev() {
@@ -195,12 +195,16 @@ impl Part {
 }
 
 /// Searches the part again from its middle, which is exact in a tree, and approximate otherwise.
-fn from_middle(reached: &Search, neighbours: &[Vec<usize>], seen: &mut [bool]) -> Search {
+fn from_middle(
+    reached: &BreadthFirst,
+    neighbours: &[Vec<usize>],
+    seen: &mut [bool],
+) -> BreadthFirst {
     let mut again = |start| {
         for &node in &reached.order {
             seen[node] = false;
         }
-        Search::new(start, neighbours, seen)
+        BreadthFirst::new(start, neighbours, seen)
     };
     let farthest = reached.order.last().copied().unwrap_or_default();
     let across = again(farthest);
@@ -408,8 +412,8 @@ fn to_origin(points: &mut [Point]) {
 }
 
 /// Arranges parts in rows.
-fn in_rows(count: usize, parts: &[Part]) -> Vec<Point> {
-    let sizes: Vec<Point> = parts.iter().map(Part::size).collect();
+fn in_rows(count: usize, parts: &[Component]) -> Vec<Point> {
+    let sizes: Vec<Point> = parts.iter().map(Component::size).collect();
     let area: f64 = sizes
         .iter()
         .map(|size| (size.x + GAP) * (size.y + GAP))

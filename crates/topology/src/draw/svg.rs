@@ -75,8 +75,8 @@ impl Picture {
             false => (DOWN, " stroke-dasharray=\"7 5\""),
         };
         let line = match link.a.switch == link.b.switch {
-            true => Line::to_itself(from, bend),
-            false => Line::between(from, to, bend),
+            true => DrawnLink::to_itself(from, bend),
+            false => DrawnLink::between(from, to, bend),
         };
         let state = if link.is_up { "" } else { ": down" };
         format!(
@@ -91,7 +91,7 @@ impl Picture {
 
     fn host_link(&self, host: &Placed<Host>) -> String {
         let port = host.node.attached;
-        let line = Line::between(self.middle(port), [host.x as f64, host.y as f64], 0.0);
+        let line = DrawnLink::between(self.middle(port), [host.x as f64, host.y as f64], 0.0);
         let path = format!(
             "<path d=\"{}\" fill=\"none\" stroke=\"#a9b4bf\"/>\n",
             line.path
@@ -115,12 +115,12 @@ fn ends(link: &Link) -> [urtica_wire::DatapathId; 2] {
 }
 
 /// A line, and the positions of its port numbers.
-struct Line {
+struct DrawnLink {
     path: String,
     ports: [[f64; 2]; 2],
 }
 
-impl Line {
+impl DrawnLink {
     /// Creates a line whose middle is at the distance `bend` from the straight one.
     fn between(from: [f64; 2], to: [f64; 2], bend: f64) -> Self {
         let [dx, dy] = [to[0] - from[0], to[1] - from[1]];

@@ -18,19 +18,19 @@ pub(super) struct Counters {
 /// Counts of a port's traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Carried {
-    by_link: Way,
-    by_port: Way,
+    by_link: DirectionCounters,
+    by_port: DirectionCounters,
 }
 
 /// Frames and bytes sent, and frames received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way {
+struct DirectionCounters {
     sent: u64,
     sent_bytes: u64,
     received: u64,
 }
 
-impl Way {
+impl DirectionCounters {
     fn since(self, before: Self) -> Self {
         Self {
             sent: self.sent.wrapping_sub(before.sent),
@@ -121,7 +121,7 @@ fn carried(net: &mut Net) -> Result<BTreeMap<(End, LinkId), Carried>, String> {
             let stats = switch.port_stats(now);
             if let Some(by_port) = stats_of(&stats, port_no) {
                 let (out, back) = (links[place], links[1 - place]);
-                let by_link = Way {
+                let by_link = DirectionCounters {
                     sent: out.sent,
                     sent_bytes: out.sent_bytes,
                     received: back.arrived - back.lost_switch_busy - waiting,
@@ -133,9 +133,9 @@ fn carried(net: &mut Net) -> Result<BTreeMap<(End, LinkId), Carried>, String> {
     Ok(all)
 }
 
-fn stats_of(stats: &[PortStats], port_no: PortNo) -> Option<Way> {
+fn stats_of(stats: &[PortStats], port_no: PortNo) -> Option<DirectionCounters> {
     let stats = stats.iter().find(|stats| stats.port_no == port_no)?;
-    Some(Way {
+    Some(DirectionCounters {
         sent: stats.tx_packets,
         sent_bytes: stats.tx_bytes,
         received: stats.rx_packets,

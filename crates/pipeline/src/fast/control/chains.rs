@@ -28,7 +28,7 @@ pub(super) type OldCandidate = (Ref, usize);
 
 /// A position in a chain: between these two.
 #[derive(Clone, Copy)]
-struct Place {
+struct ChainPosition {
     before: Option<Ref>,
     next: Option<Ref>,
 }
@@ -100,7 +100,7 @@ impl Chains {
         };
         let block = make_candidate(arena, key, planned, mask, record)?;
         let next = self.next(arena, found);
-        self.link(arena, key, Place { next, ..place }, block);
+        self.link(arena, key, ChainPosition { next, ..place }, block);
         Ok(Some((found, self.units(arena, found))))
     }
 
@@ -144,27 +144,27 @@ impl Chains {
     }
 
     /// Returns the position before the first candidate for which `ends` holds.
-    fn place(&self, arena: &Arena, key: &Key, ends: impl Fn(&Candidate) -> bool) -> Place {
+    fn place(&self, arena: &Arena, key: &Key, ends: impl Fn(&Candidate) -> bool) -> ChainPosition {
         let mut before = None;
         for block in self.chain(arena, key) {
             if ends(self.candidate(arena, block)) {
                 let next = Some(block);
-                return Place { before, next };
+                return ChainPosition { before, next };
             }
             before = Some(block);
         }
-        Place { before, next: None }
+        ChainPosition { before, next: None }
     }
 
     /// Returns the candidate that refers to a flow record, and its position.
-    fn find(&self, arena: &Arena, key: &Key, record: RecordPlace) -> Option<(Place, Ref)> {
+    fn find(&self, arena: &Arena, key: &Key, record: RecordPlace) -> Option<(ChainPosition, Ref)> {
         let record = record_bits(arena, record);
         let place = self.place(arena, key, |candidate| candidate.record == record);
         Some((place, place.next?))
     }
 
     /// Links a candidate between its predecessor and successor.
-    fn link(&mut self, arena: &Arena, key: &Key, place: Place, block: Ref) {
+    fn link(&mut self, arena: &Arena, key: &Key, place: ChainPosition, block: Ref) {
         self.set_next(arena, block, place.next);
         match place.before {
             Some(before) => self.set_next(arena, before, Some(block)),

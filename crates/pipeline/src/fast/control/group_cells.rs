@@ -18,7 +18,7 @@ use urtica_wire::{GROUP_ANY, GroupType};
 /// Cells, by the number of their group.
 #[derive(Debug, Default)]
 pub(super) struct GroupCells {
-    cells: HashMap<u32, Held>,
+    cells: HashMap<u32, HeldGroup>,
     /// Groups whose cells are not up to date.
     stale: BTreeSet<u32>,
     /// Groups with a bucket that watches a port or group, and groups with one that watches a group.
@@ -38,7 +38,7 @@ pub(super) enum Replaced {
 
 /// A cell, and its data.
 #[derive(Debug)]
-struct Held {
+struct HeldGroup {
     cell: Arc<GroupCell>,
     /// The number of flow records that refer to it.
     records: usize,
@@ -145,10 +145,10 @@ impl GroupCells {
         self.cells.clear();
     }
 
-    fn hold(&mut self, group_id: u32) -> &mut Held {
+    fn hold(&mut self, group_id: u32) -> &mut HeldGroup {
         self.cells.entry(group_id).or_insert_with(|| {
             self.stale.insert(group_id);
-            Held {
+            HeldGroup {
                 cell: Arc::new(GroupCell::new(group_id)),
                 records: 0,
                 shown: None,

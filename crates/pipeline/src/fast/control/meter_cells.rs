@@ -11,14 +11,14 @@ use urtica_wire::MeterFlags;
 /// Cells, by the number of their meter.
 #[derive(Debug, Default)]
 pub(super) struct MeterCells {
-    cells: HashMap<u32, Held>,
+    cells: HashMap<u32, HeldMeter>,
     /// Meters whose cells are not up to date.
     stale: Vec<u32>,
 }
 
 /// A cell, and its data.
 #[derive(Debug)]
-struct Held {
+struct HeldMeter {
     cell: Arc<MeterCell>,
     /// The number of flow records that refer to it.
     records: usize,
@@ -32,7 +32,7 @@ impl MeterCells {
         let stale = &mut self.stale;
         let held = self.cells.entry(meter_id).or_insert_with(|| {
             stale.push(meter_id);
-            Held {
+            HeldMeter {
                 cell: Arc::new(MeterCell::new(meter_id)),
                 records: 0,
                 meter: None,

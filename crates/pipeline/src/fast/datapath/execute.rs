@@ -16,7 +16,7 @@ use super::kinds::Kinds;
 use super::meter_cell::MeterCell;
 use super::op::{CELL_LEN, Op};
 use super::operations::{carry_out, raise_drop_precedence, ttl};
-use super::sent::Place;
+use super::sent::FrameLocation;
 use super::table::{FlowRecord, Header, program_of};
 use super::way::{ORIGIN_LEN, Origin, WAY_LEN, Way};
 use crate::MeterVerdict;
@@ -173,7 +173,7 @@ unsafe fn execute_with_set(
         let outputs = Outputs::of(frame, program, record, params, inherited);
         match set.changes() || set.group().is_some() {
             true => outputs.send_copies(frame, context, origin),
-            false => outputs.send(frame, context, origin, Place::Own),
+            false => outputs.send(frame, context, origin, FrameLocation::Own),
         }
         set.change(frame);
         finish(frame, context, &set, origin);
@@ -303,7 +303,13 @@ impl Outputs {
         }
     }
 
-    unsafe fn send(&self, frame: &mut Frame, context: &Context, origin: *const u8, place: Place) {
+    unsafe fn send(
+        &self,
+        frame: &mut Frame,
+        context: &Context,
+        origin: *const u8,
+        place: FrameLocation,
+    ) {
         // SAFETY: the outputs are those of the burst; the ways are consecutive.
         unsafe {
             let mut inherited = self.inherited;
@@ -329,7 +335,15 @@ unsafe fn finish(frame: &mut Frame, context: &Context, set: &FrameSet, origin: *
     match PortNo(way.port) {
         _ if stands_for_others(way.port) || queue_id != 0 => {
             // SAFETY: the context is that of the burst.
-            unsafe { note(frame, context, Place::Own, way.through(queue_id), origin) }
+            unsafe {
+                note(
+                    frame,
+                    context,
+                    FrameLocation::Own,
+                    way.through(queue_id),
+                    origin,
+                )
+            }
         }
         PortNo::IN_PORT => frame.out_port = frame.in_port,
         PortNo(port) if port != frame.in_port => frame.out_port = port,
@@ -344,7 +358,13 @@ fn stands_for_others(port: u32) -> bool {
 }
 
 /// Notes an output of a frame, unless it is the input port.
-unsafe fn note(frame: &mut Frame, context: &Context, place: Place, way: Way, origin: *const u8) {
+unsafe fn note(
+    frame: &mut Frame,
+    context: &Context,
+    place: FrameLocation,
+    way: Way,
+    origin: *const u8,
+) {
     if way.port == frame.in_port {
         return;
     }
@@ -464,7 +484,7 @@ pub(crate) unsafe extern "sysv64" fn send(
         // SAFETY: the ways follow the origin, one after the other.
         let way = unsafe { Way::at(params.add(ORIGIN_LEN + at * WAY_LEN)) };
         if way.port != frame.in_port {
-            sent.note(&mut list, frame, Place::Own, way, origin);
+            sent.note(&mut list, frame, FrameLocation::Own, way, origin);
         }
     }
     frame.sent = list;

@@ -16,7 +16,7 @@ use super::kinds::Kinds;
 use super::needs::Needs;
 use super::op::Op;
 use super::operations::{carry_out, ttl};
-use super::sent::{AllSent, Place};
+use super::sent::{AllSent, FrameLocation};
 use super::way::{Origin, SentList, Way};
 use crate::counters::EntryCounters;
 use crate::flow_hash::FlowWords;
@@ -203,7 +203,7 @@ pub(crate) unsafe extern "sysv64" fn hand_over(
     };
     let kept = std::ptr::with_exposed_provenance::<CompiledGroup>(frame.kept[GROUP] as usize);
     // SAFETY: a cell referred to the group within this burst, for this frame.
-    unsafe { hand.through(&*kept, frame, Place::Own) };
+    unsafe { hand.through(&*kept, frame, FrameLocation::Own) };
     frame.sent = hand.list;
 }
 
@@ -223,7 +223,7 @@ impl Hand<'_> {
     ///
     /// # Safety
     /// The frame meets the group's needs; both belong to the context's pipeline.
-    unsafe fn through(&mut self, group: &CompiledGroup, frame: &mut Frame, place: Place) {
+    unsafe fn through(&mut self, group: &CompiledGroup, frame: &mut Frame, place: FrameLocation) {
         let (mut group, mut ends) = (group, false);
         while !ends {
             // SAFETY: counters of a group that packets can see are in the arena of the context's pipeline; the frame meets the
@@ -268,7 +268,7 @@ impl Hand<'_> {
         &mut self,
         group: &'a CompiledGroup,
         frame: &mut Frame,
-        place: Place,
+        place: FrameLocation,
     ) -> Option<&'a CompiledBucket> {
         let (last, others) = group.buckets.split_last()?;
         for bucket in others {
@@ -286,7 +286,12 @@ impl Hand<'_> {
     }
 
     /// Passes a frame through one bucket of several, and sends it.
-    unsafe fn through_bucket(&mut self, bucket: &CompiledBucket, frame: &mut Frame, place: Place) {
+    unsafe fn through_bucket(
+        &mut self,
+        bucket: &CompiledBucket,
+        frame: &mut Frame,
+        place: FrameLocation,
+    ) {
         // SAFETY: the frame meets the bucket's needs.
         unsafe {
             count(self.context, bucket.counters, frame.len);
@@ -313,7 +318,7 @@ impl Hand<'_> {
     }
 
     /// Notes an output through the frame's queue. Returns [`DROP`], since there is no other output.
-    fn note(&mut self, frame: &Frame, place: Place, way: Way) -> u32 {
+    fn note(&mut self, frame: &Frame, place: FrameLocation, way: Way) -> u32 {
         let way = way.through(self.queue_id);
         self.sent
             .note(&mut self.list, frame, place, way, self.origin);

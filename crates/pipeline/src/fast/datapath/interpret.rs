@@ -38,7 +38,7 @@ enum Pause {
 }
 
 /// The result of a search.
-enum Found {
+enum SearchResult {
     Record(*const FlowRecord),
     Nothing,
     /// The frame is left to the plain form.
@@ -74,7 +74,7 @@ pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
         let body = &*(frame.kept[BODY] as *const Body);
         let found = match (pause, &body.template) {
             (pause, _) if pause == Pause::Record as u64 => {
-                Found::Record(frame.kept[RECORD] as *const FlowRecord)
+                SearchResult::Record(frame.kept[RECORD] as *const FlowRecord)
             }
             (_, Template::Hash(parts)) => search_slots(frame, context, body, &parts[0]),
             (_, Template::Lpm(part)) => search_trie(frame, context, body, part),
@@ -85,18 +85,18 @@ pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
 }
 
 /// Executes the entry found, and continues table by table.
-unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found) {
+unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: SearchResult) {
     let (mut body, mut found) = (body, found);
     // SAFETY: the flow record is one of the body's, or its default, and lives as long as the burst. A header that an entry
     // refers to belongs to this pipeline, and frames are parsed for its tables.
     unsafe {
         loop {
             let record = match found {
-                Found::Record(record) => record,
-                Found::Nothing if !body.default.is_null() => body.default,
-                Found::Nothing => return miss(frame, context),
-                Found::Plain => return punt(frame, context),
-                Found::Paused => return,
+                SearchResult::Record(record) => record,
+                SearchResult::Nothing if !body.default.is_null() => body.default,
+                SearchResult::Nothing => return miss(frame, context),
+                SearchResult::Plain => return punt(frame, context),
+                SearchResult::Paused => return,
             };
             let Some(next) = execute(frame, context, record) else {
                 return;
@@ -108,7 +108,7 @@ unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found)
     }
 }
 
-unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
+unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> SearchResult {
     // SAFETY: the rules or parts belong to this body, for which the frame is parsed.
     unsafe {
         match &body.template {
@@ -118,16 +118,16 @@ unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
             Template::Lpm(part) => search_trie(frame, context, body, part),
             Template::Merged(_) => found(merged::find(frame, context, body)),
             // After all cuts comes one of the other templates.
-            Template::Cut(_) | Template::Plain => Found::Plain,
+            Template::Cut(_) | Template::Plain => SearchResult::Plain,
         }
     }
 }
 
 /// Returns the result of a search for a flow record, which is null if none was found.
-fn found(record: *const FlowRecord) -> Found {
+fn found(record: *const FlowRecord) -> SearchResult {
     match record.is_null() {
-        true => Found::Nothing,
-        false => Found::Record(record),
+        true => SearchResult::Nothing,
+        false => SearchResult::Record(record),
     }
 }
 
@@ -166,7 +166,7 @@ unsafe fn sub_table<'a>(
     }
 }
 
-unsafe fn search_rules(frame: &Frame, rules: &[Rule]) -> Found {
+unsafe fn search_rules(frame: &Frame, rules: &[Rule]) -> SearchResult {
     // SAFETY: words are only read from frames that have the required headers.
     let matches = |rule: &&Rule| unsafe {
         let words = rule.mask.words.iter().zip(&rule.values);
@@ -174,7 +174,9 @@ unsafe fn search_rules(frame: &Frame, rules: &[Rule]) -> Found {
             .all(|(&word, &value)| read(frame, word) == value)
     };
     let found = rules.iter().find(matches);
-    found.map_or(Found::Nothing, |rule| Found::Record(rule.record))
+    found.map_or(SearchResult::Nothing, |rule| {
+        SearchResult::Record(rule.record)
+    })
 }
 
 /// Searches the hash tables one after the other for the flow record with the lowest rank.
@@ -183,7 +185,7 @@ unsafe fn search_parts(
     context: &Context,
     body: &Body,
     parts: &[HashPart],
-) -> Found {
+) -> SearchResult {
     let mut best: *const FlowRecord = std::ptr::null();
     for (part, slots) in parts.iter().zip(&body.parts) {
         // SAFETY: each part has its slots, whose blocks start with keys of this number of words, and have a flow record after
@@ -218,7 +220,7 @@ unsafe fn search_slots(
     context: &Context,
     body: &Body,
     part: &HashPart,
-) -> Found {
+) -> SearchResult {
     let len = part.mask.words.len();
     // SAFETY: the body's first part has slots, which live as long as the burst; `key` was read before the pause.
     let block = unsafe {
@@ -226,15 +228,15 @@ unsafe fn search_slots(
         Slots::find(slots, context.arena, &frame.key[..len])
     };
     let Some(block) = block else {
-        return Found::Nothing;
+        return SearchResult::Nothing;
     };
     // SAFETY: the block belongs to this table, with this number of words before its flow record.
-    Found::Record(unsafe { record_at(context.arena, block, part.room) })
+    SearchResult::Record(unsafe { record_at(context.arena, block, part.room) })
 }
 
-unsafe fn pause_for_root(frame: &mut Frame, body: &Body, part: &LpmPart) -> Found {
+unsafe fn pause_for_root(frame: &mut Frame, body: &Body, part: &LpmPart) -> SearchResult {
     if !frame.kinds.contains(part.require) {
-        return Found::Nothing;
+        return SearchResult::Nothing;
     }
     // SAFETY: the frame has the required headers.
     let (root, key) = unsafe { (root(body, part), prefix_key(frame, part)) };
@@ -243,21 +245,26 @@ unsafe fn pause_for_root(frame: &mut Frame, body: &Body, part: &LpmPart) -> Foun
 }
 
 /// Makes a frame wait for memory.
-fn pause(frame: &mut Frame, body: &Body, pause: Pause) -> Found {
+fn pause(frame: &mut Frame, body: &Body, pause: Pause) -> SearchResult {
     frame.kept[BODY] = std::ptr::from_ref(body) as u64;
     frame.resume = pause as u64;
-    Found::Paused
+    SearchResult::Paused
 }
 
-unsafe fn search_trie(frame: &mut Frame, context: &Context, body: &Body, part: &LpmPart) -> Found {
+unsafe fn search_trie(
+    frame: &mut Frame,
+    context: &Context,
+    body: &Body,
+    part: &LpmPart,
+) -> SearchResult {
     if !frame.kinds.contains(part.require) {
-        return Found::Nothing;
+        return SearchResult::Nothing;
     }
     // SAFETY: the body's first part is the root of a trie in this arena, which lives as long as the burst; the frame has the
     // required headers.
     let found = unsafe { root(body, part).find(context.arena, prefix_key(frame, part)) };
     let Some(block) = found else {
-        return Found::Nothing;
+        return SearchResult::Nothing;
     };
     // SAFETY: the block belongs to this table, with this number of words before its flow record.
     let record: *const FlowRecord = unsafe { record_at(context.arena, block, part.room) };
@@ -266,7 +273,7 @@ unsafe fn search_trie(frame: &mut Frame, context: &Context, body: &Body, part: &
         frame.kept[RECORD] = record as u64;
         return pause(frame, body, Pause::Record);
     }
-    Found::Record(record)
+    SearchResult::Record(record)
 }
 
 fn root(body: &Body, part: &LpmPart) -> Root {

@@ -55,7 +55,7 @@ enum Bytes {
 
 /// The location of a frame's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FrameLocation {
     /// The burst.
     Own,
     /// The buffer with this index.
@@ -81,13 +81,13 @@ impl AllSent {
         &mut self,
         list: &mut SentList,
         frame: &Frame,
-        place: Place,
+        place: FrameLocation,
         way: Way,
         origin: Origin,
     ) {
         let bytes = match place {
-            Place::Own => Bytes::Own,
-            Place::Copied(buffer) => Bytes::Copied {
+            FrameLocation::Own => Bytes::Own,
+            FrameLocation::Copied(buffer) => Bytes::Copied {
                 buffer,
                 start: (frame.data as usize - frame.floor as usize) as u32,
                 len: frame.len,
@@ -115,7 +115,7 @@ impl AllSent {
     ///
     /// # Safety
     /// The frame is one of a burst, or such a copy, and not longer than [`MAX_COPIED`].
-    pub unsafe fn copy(&mut self, frame: &Frame) -> (Frame, Place) {
+    pub unsafe fn copy(&mut self, frame: &Frame) -> (Frame, FrameLocation) {
         debug_assert!(frame.len as usize <= MAX_COPIED);
         let number = self.used;
         self.used += 1;
@@ -138,7 +138,7 @@ impl AllSent {
             floor,
             ..*frame
         };
-        (copy, Place::Copied(number as u32))
+        (copy, FrameLocation::Copied(number as u32))
     }
 
     /// Returns the outputs of a frame, in order.

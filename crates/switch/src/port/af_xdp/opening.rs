@@ -89,7 +89,7 @@ fn open_kind(
     kind: Kind,
     memory: &mut FrameMemory,
 ) -> Result<Queues, Failure> {
-    let place = Place { index, count, kind };
+    let place = QueueRange { index, count, kind };
     if let Some((shared, owner)) = memory.find(kind, count as usize) {
         match place.join_all(&shared, &owner) {
             Ok(queues) => {
@@ -111,13 +111,13 @@ fn open_kind(
 
 /// The queues to bind to.
 #[derive(Clone, Copy)]
-struct Place {
+struct QueueRange {
     index: u32,
     count: u32,
     kind: Kind,
 }
 
-impl Place {
+impl QueueRange {
     /// Opens sockets that share a memory, which was registered through `owner`.
     fn join_all(self, memory: &Arc<Memory>, owner: &OwnedFd) -> Result<Queues, Failure> {
         let first = Prepared::new(true, None)?;

@@ -84,7 +84,7 @@ pub(in crate::fast::control) struct SubTable {
 }
 
 /// A sub-table to which no pointer refers yet.
-struct Made {
+struct NewSubTable {
     form: Form,
     shown: OwnedBody,
     last: Option<Rank>,
@@ -152,7 +152,7 @@ impl SubTables {
         let Split { of_value, rest } = split.ok_or(TOO_MANY_PLACES)?;
         let count = of_value.len();
         let mask = cut.key(0).ok_or(NO_PLACE)?.mask;
-        let made = Made::new(store, &rest, common.site_of_rest(count), &chosen.rest)?;
+        let made = NewSubTable::new(store, &rest, common.site_of_rest(count), &chosen.rest)?;
         let rest = SubTable::new(store, &rest, 0, &[], made)?;
         let mut sub_tables = Self {
             sub_pointers: HashTable::new(mask.words.len()),
@@ -167,8 +167,8 @@ impl SubTables {
         for (value, (own, members)) in of_value {
             let site = sub_tables.common.site(count);
             let made = match chosen.sub_tables.get(&value) {
-                Some(chosen) => Made::new(store, &members, site, chosen),
-                None => Made::merged(store, &members, site),
+                Some(chosen) => NewSubTable::new(store, &members, site, chosen),
+                None => NewSubTable::merged(store, &members, site),
             };
             let added = made.and_then(|made| sub_tables.add(store, value, &members, own, made));
             match added {
@@ -191,7 +191,7 @@ impl SubTables {
         value: u128,
         members: &[Member],
         own: usize,
-        made: Made,
+        made: NewSubTable,
     ) -> Result<Option<SlotArray>, &'static str> {
         let key = self.common.cut().key(value).ok_or(NO_PLACE)?;
         let sub_table = SubTable::new(store, members, own, &key.values, made)?;
@@ -314,7 +314,7 @@ impl SubTables {
         let planned = planned(concerned)?;
         let members = members_of(store, &planned, self.common.room)?;
         let count = self.sub_tables.len() + 1;
-        let made = Made::merged(store, &members, self.common.site(count));
+        let made = NewSubTable::merged(store, &members, self.common.site(count));
         let grown = made.and_then(|made| self.add(store, value, &members, 0, made));
         if let Some(old) = grown.map_err(|_| NeedsRebuild)? {
             show_slots(store, shown, 0, &self.sub_pointers, old);
@@ -402,9 +402,9 @@ impl SubTable {
         members: &[Member],
         own: usize,
         words: &[u64],
-        made: Made,
+        made: NewSubTable,
     ) -> Result<Self, &'static str> {
-        let Made { form, shown, last } = made;
+        let NewSubTable { form, shown, last } = made;
         let Some(sub_pointer) = store.make_sub_pointer(words, &shown.body) else {
             form.forget(store);
             return Err(NO_ROOM);
@@ -538,8 +538,8 @@ impl SubTable {
         let planned = planned(self.members.iter())?;
         let members = members_of(store, &planned, site.room)?;
         let made = match self.members.is_empty() {
-            true => Made::new(store, &members, site, &Choice::Direct),
-            false => Made::merged(store, &members, site),
+            true => NewSubTable::new(store, &members, site, &Choice::Direct),
+            false => NewSubTable::merged(store, &members, site),
         };
         let made = made.map_err(|_| NeedsRebuild)?;
         self.show(store, made.shown);
@@ -591,7 +591,7 @@ impl SubTable {
     }
 }
 
-impl Made {
+impl NewSubTable {
     /// Creates the form that follows changes best, for a sub-table's ordered entries.
     fn merged(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
         let (reached, ..) = site.reached(members);
