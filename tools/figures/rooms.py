@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import socket
 import subprocess
 import time
 
@@ -82,6 +83,12 @@ def wait_until(is_true, what, started, log, seconds=START_TIMEOUT_S):
         time.sleep(0.02)
 
 
+def listens(path):
+    """Whether a program listens at a Unix socket, which exists a moment before."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 @contextlib.contextmanager
 def open_vswitch(folder, in_room):
     """Runs an Open vSwitch with the user-space datapath, whose database, sockets and logs are in `folder`; `in_room`
@@ -92,13 +99,13 @@ def open_vswitch(folder, in_room):
     call("ovsdb-tool", "create", folder / "conf.db", SCHEMA)
     with contextlib.ExitStack() as stack:
 
-        def start(name, awaited, *options):
+        def start(name, is_ready, *options):
             log = folder / f"{name}.log"
             command = in_room(name, *options, f"--unixctl={folder}/{name}.ctl", "--pidfile", "-vconsole:warn")
             started = stack.enter_context(process(log, *command, environment=environment))
-            wait_until(awaited.exists, name, started, log)
+            wait_until(is_ready, name, started, log)
 
-        start("ovsdb-server", database, folder / "conf.db", f"--remote=punix:{database}")
+        start("ovsdb-server", lambda: listens(database), folder / "conf.db", f"--remote=punix:{database}")
         call("ovs-vsctl", f"--db=unix:{database}", "--timeout=15", "--no-wait", "init")
-        start("ovs-vswitchd", folder / "ovs-vswitchd.ctl", f"unix:{database}")
+        start("ovs-vswitchd", (folder / "ovs-vswitchd.ctl").exists, f"unix:{database}")
         yield environment

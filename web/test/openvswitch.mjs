@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { BOUND, atEnd } from "./lab.mjs";
 
@@ -37,7 +38,8 @@ export class OpenVswitch {
   async start(t) {
     this.run("ovsdb-tool", ["create", `${this.folder}/conf.db`, SCHEMA]);
     await this.#daemon(t, "ovsdb-server", [`${this.folder}/conf.db`, `--remote=punix:${this.folder}/db.sock`]);
-    await eventually(() => existsSync(`${this.folder}/db.sock`));
+    // Its socket exists before it listens.
+    await eventually(() => listens(`${this.folder}/db.sock`));
     this.vsctl("--no-wait", "init");
     this.switch = await this.#daemon(t, "ovs-vswitchd", []);
   }
@@ -118,10 +120,19 @@ function run(program, options, env = process.env) {
   return execFileSync(program, options, { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }
 
+/** Whether a program listens at a Unix socket. */
+function listens(path) {
+  return new Promise((resolve) => {
+    const socket = connect(path, () => resolve(true)).on("error", () => resolve(false));
+    socket.on("connect", () => socket.destroy());
+  });
+}
+
+
 /** Waits until a condition holds. */
 export async function eventually(isSo) {
   for (const end = performance.now() + BOUND; performance.now() < end; ) {
-    if (isSo()) return;
+    if (await isSo()) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   assert.fail(`it never was: ${isSo}`);

@@ -1,5 +1,6 @@
 //! A test's own Open vSwitch: user-space datapath, private database, sockets and logs.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,8 +49,9 @@ impl<'room> OpenVswitch<'room> {
             ),
             &file("ovsdb-server.out"),
         );
+        // Its socket exists before it listens.
         eventually("ovsdb-server listens", DEADLINE, || {
-            file("db.sock").exists()
+            UnixStream::connect(file("db.sock")).is_ok()
         });
         let vswitchd = Daemon::start(
             in_folder(room.command("ovs-vswitchd").arg("--pidfile"), folder.path()),
