@@ -128,7 +128,6 @@ function listens(path) {
   });
 }
 
-
 /** Waits until a condition holds. */
 export async function eventually(isSo) {
   for (const end = performance.now() + BOUND; performance.now() < end; ) {
