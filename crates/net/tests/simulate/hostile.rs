@@ -113,6 +113,20 @@ fn routing_holds_against_hostile_hosts_and_full_tables() {
     hold(&routing(options(), &kinds), 0..10);
 }
 
+/// Hosts of different VLANs may have the same address.
+#[test]
+fn a_claim_to_an_address_of_another_vlan_is_no_violation() {
+    let kinds = [FaultKind::SpoofedReplies];
+    let scenario = Scenario {
+        faults: Faults {
+            most: 4,
+            ..Faults::of(&kinds)
+        },
+        ..routing(options(), &kinds)
+    };
+    hold(&scenario, 0..10);
+}
+
 /// Checks that the invariant whose sentence starts with `sentence` finds a violation, which repeats with its seed.
 fn is_found(scenario: &Scenario, sentence: &str) {
     let failure = first_failure(scenario);

@@ -80,6 +80,14 @@ impl Act {
         }
     }
 
+    /// Returns the host that is made to request many addresses.
+    pub fn provoked(&self) -> Option<HostId> {
+        match *self {
+            Self::Provoke(_, target, _) => Some(target),
+            _ => None,
+        }
+    }
+
     /// Returns the host whose address is claimed by another.
     pub fn defender(&self) -> Option<HostId> {
         match *self {

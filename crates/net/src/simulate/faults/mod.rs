@@ -134,6 +134,14 @@ impl Schedule {
             .collect()
     }
 
+    /// Returns the hosts that are made to request many addresses.
+    pub fn provoked(&self) -> BTreeSet<HostId> {
+        let happenings = self.happenings.iter();
+        happenings
+            .filter_map(|happening| happening.act.provoked())
+            .collect()
+    }
+
     /// Leaves out claims to the addresses of hosts that are hostile in other faults: a host that is blocked for that does not
     /// defend its addresses.
     pub fn spare_blocked(&mut self) {

@@ -29,8 +29,9 @@ impl Invariant for FirstResolutions {
             return Ok(());
         };
         for resolution in &faced.resolutions {
-            // Hostile hosts have used up their own shares.
-            if faced.is_offended_by(resolution.pair) {
+            // Hostile hosts, and hosts that were made to request many addresses, have used up their own shares.
+            let is_share_used = faced.provoked.contains(&resolution.pair.0);
+            if is_share_used || faced.is_offended_by(resolution.pair) {
                 continue;
             }
             let report = net.ping_report(resolution.ping);

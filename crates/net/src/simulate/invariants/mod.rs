@@ -34,6 +34,8 @@ pub(super) struct Faced {
     pub has_accidents: bool,
     /// The hosts that were hostile.
     pub offenders: BTreeSet<HostId>,
+    /// The hosts that were made to request many addresses.
+    pub provoked: BTreeSet<HostId>,
     /// The hosts that may be blocked for being hostile.
     blocked: BTreeSet<HostId>,
     /// The pings of unknown hosts.
@@ -58,6 +60,7 @@ impl Faced {
                 false => BTreeSet::new(),
             },
             offenders,
+            provoked: schedule.provoked(),
             resolutions: Vec::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! Packets for a host's address do not arrive at another host.
+//! Packets for a host's address do not arrive at another host of its VLAN.
 
 use super::Invariant;
 use crate::names::Names;
@@ -22,7 +22,8 @@ pub(super) struct RightfulReceivers {
 
 struct Receivers {
     names: Names,
-    owners: BTreeMap<IpAddr, HostId>,
+    /// The owner of each address, and its VLAN: hosts of other VLANs may have the same address.
+    owners: BTreeMap<IpAddr, (HostId, Option<u16>)>,
     macs: BTreeMap<HostId, MacAddr>,
 }
 
@@ -52,8 +53,9 @@ impl Invariant for RightfulReceivers {
             let addresses = net.host_addresses(host).ok().zip(net.host_ipv6(host).ok());
             if let Some(((mac, ipv4), ipv6)) = addresses {
                 receivers.macs.insert(host, mac);
-                receivers.owners.insert(ipv4.into(), host);
-                receivers.owners.insert(ipv6.into(), host);
+                let owner = (host, net.vlan(host).ok().flatten());
+                receivers.owners.insert(ipv4.into(), owner);
+                receivers.owners.insert(ipv6.into(), owner);
             }
         }
         net.watch(Rc::new(RefCell::new(receivers)));
@@ -72,14 +74,16 @@ impl Watcher for Receivers {
         }
         let owner = headers.ip_dst.and_then(|dst| self.owners.get(&dst));
         match owner {
-            Some(owner) if *owner != host => Err(Violation::of(
-                SENTENCE,
-                format!(
-                    "{} has received a packet for the address of {}",
-                    self.names.host(host),
-                    self.names.host(*owner)
-                ),
-            )),
+            Some(&(owner, vlan)) if owner != host && vlan == headers.vlan_id() => {
+                Err(Violation::of(
+                    SENTENCE,
+                    format!(
+                        "{} has received a packet for the address of {}",
+                        self.names.host(host),
+                        self.names.host(owner)
+                    ),
+                ))
+            }
             _ => Ok(()),
         }
     }
