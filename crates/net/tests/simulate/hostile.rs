@@ -94,6 +94,17 @@ pub fn unprotected(kinds: &[FaultKind]) -> Scenario {
     routed(controller, kinds)
 }
 
+/// Returns a scenario of routing with up to four faults, in which hosts are hostile several times.
+fn many_faults(kinds: &[FaultKind]) -> Scenario {
+    Scenario {
+        faults: Faults {
+            most: 4,
+            ..Faults::of(kinds)
+        },
+        ..routing(options(), kinds)
+    }
+}
+
 fn hold(scenario: &Scenario, seeds: std::ops::Range<u64>) {
     for seed in seeds {
         if let Err(failure) = simulate(scenario, seed) {
@@ -116,15 +127,14 @@ fn routing_holds_against_hostile_hosts_and_full_tables() {
 /// Hosts of different VLANs may have the same address.
 #[test]
 fn a_claim_to_an_address_of_another_vlan_is_no_violation() {
-    let kinds = [FaultKind::SpoofedReplies];
-    let scenario = Scenario {
-        faults: Faults {
-            most: 4,
-            ..Faults::of(&kinds)
-        },
-        ..routing(options(), &kinds)
-    };
-    hold(&scenario, 0..10);
+    hold(&many_faults(&[FaultKind::SpoofedReplies]), 0..10);
+}
+
+/// Packets to a made-up host that has sent before are not flooded.
+#[test]
+fn no_made_up_sender_has_an_absent_address() {
+    let kinds = [FaultKind::UnknownFlood, FaultKind::MadeUpSenders];
+    hold(&many_faults(&kinds), 72..73);
 }
 
 /// Checks that the invariant whose sentence starts with `sentence` finds a violation, which repeats with its seed.

@@ -11,6 +11,9 @@ use urtica_wire::packet::{Arp, Icmpv4, Ipv4, arp, ether_type, icmpv4, ip_proto};
 /// The first made-up MAC address; no host of a network has one of these.
 const FIRST_MAC: u64 = 0x0200_9900_0000;
 
+/// The first MAC address that hosts send to although no host has it, not even one that is made up.
+const FIRST_ABSENT_MAC: u64 = 0x0200_9a00_0000;
+
 /// The first made-up IPv4 address.
 const FIRST_IPV4: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 0);
 
@@ -26,7 +29,7 @@ pub(in crate::simulate) fn send(net: &mut Net, act: &Act) -> Result<(), NetError
         Act::SendToNobody(host, ref numbers) => {
             let (src, _) = net.host_addresses(host)?;
             for number in numbers.clone() {
-                send_from(net, host, made_up(number), src, EXPERIMENTAL, |_| {})?;
+                send_from(net, host, absent(number), src, EXPERIMENTAL, |_| {})?;
             }
         }
         Act::Sweep(host, ref numbers) => {
@@ -130,6 +133,10 @@ fn made_up_ipv4(number: u32) -> Ipv4Addr {
 
 fn made_up(number: u32) -> MacAddr {
     MacAddr::from_u64(FIRST_MAC + u64::from(number))
+}
+
+fn absent(number: u32) -> MacAddr {
+    MacAddr::from_u64(FIRST_ABSENT_MAC + u64::from(number))
 }
 
 fn send_arp(net: &mut Net, host: HostId, dst: MacAddr, arp: &Arp) -> Result<(), NetError> {
