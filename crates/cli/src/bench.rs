@@ -129,13 +129,13 @@ struct LoadArgs {
     /// Tests to disregard at the end
     #[arg(short = 'C', long, default_value_t = 0, value_name = "N")]
     cooldown: u32,
-    /// Wait before the first test, once the features-replies are sent, in ms
+    /// Wait after the features replies, before the first test, in ms
     #[arg(short = 'D', long, default_value_t = 0, value_name = "MS")]
     delay: u64,
     /// Wait after each group of connections, in ms
     #[arg(short = 'i', long, default_value_t = 0, value_name = "MS")]
     connect_delay: u64,
-    /// Switches in such a group
+    /// Switches in each group of connections
     #[arg(short = 'I', long, default_value_t = 1, value_name = "N")]
     connect_group_size: u32,
     /// Announce destination addresses by gratuitous ARP before the tests
@@ -159,7 +159,7 @@ struct LoadArgs {
     /// Check each reply against its packet-in: buffer id, command, match and actions
     #[arg(long)]
     verify: bool,
-    /// Answers that --verify accepts: a learning switch's, or any that name the packet-in's buffer
+    /// Replies that --verify accepts: a learning switch's, or any with the packet-in's buffer id
     #[arg(long, value_enum, default_value = "learning")]
     expect: Expected,
     /// Print details, such as the rate of each switch

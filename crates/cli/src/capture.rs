@@ -14,7 +14,7 @@ use urtica_socket::{Address, TlsArgs, TlsArgsError};
 const EXAMPLES: &str = "\
 Examples:
   urtica capture -w of.pcapng
-  ovs-vsctl set-controller s1 tcp:127.0.0.1:6654      the switch now comes by way of the capture
+  ovs-vsctl set-controller s1 tcp:127.0.0.1:6654      the switch now connects through the capture
   urtica capture -w - | tshark -r -
   urtica capture -w of.pcapng --listen pssl:6654 --controller ssl:127.0.0.1:6653 \\
       --private-key ctl-privkey.pem --certificate ctl-cert.pem --ca-cert switchca.pem \\
@@ -44,7 +44,7 @@ pub struct CaptureArgs {
 /// Files for TLS with the controller. Like `ovs-pki`, many have a CA for switches and another for controllers, and the capture is a
 /// controller to switches and a switch to the controller.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "TLS with the controller, if its files are others")]
+#[command(next_help_heading = "TLS with the controller, if its files differ")]
 struct ControllerTlsArgs {
     /// Private key
     #[arg(long, value_name = "FILE", requires_all = ["controller_certificate", "controller_ca_cert"])]
@@ -143,7 +143,7 @@ fn create(path: &Path) -> io::Result<Box<dyn Write + Send>> {
 fn tell(recorded: &Recorded, path: &str) {
     if let Ok(packets) = &recorded.written {
         complain(format_args!(
-            "{path}: {packets} packets of {} connections; {} left out because the disk was too slow",
+            "{path}: {packets} packets of {} connections; {} skipped because the disk was too slow",
             recorded.connections, recorded.dropped
         ));
     }

@@ -49,7 +49,7 @@ enum Error {
     Hex(#[from] HexError),
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    #[error("the output cannot be written: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
 

@@ -38,11 +38,11 @@ What to try next:
    sudo mn --controller=remote --switch=ovs,protocols=OpenFlow13 \\
       --topo=torus,3,3 --mac --test=pingall
    urtica net simulate --seeds 100
-      a hundred drawn networks with drawn faults
+      a hundred random networks with random faults
    urtica demo --web
       the same in a browser
    urtica demo throughput
-      how many packet-ins a second the controller answers
+      the rate at which the controller answers packet-ins
    urtica switch --help
       a switch, for the interfaces of this machine";
 
@@ -55,7 +55,7 @@ Examples:
   urtica demo throughput
 
 Topologies: single,N linear,N[,HOSTS] tree,depth=D,fanout=F torus,X,Y[,HOSTS] fattree,K ring,N mesh,N file:PATH.
-Set NO_COLOR to have no colours.";
+Set NO_COLOR to disable colours.";
 
 /// Options of `urtica demo`.
 #[derive(clap::Args)]

@@ -13,7 +13,7 @@ use urtica_socket::{Address, TlsArgs};
 /// Options of `urtica doctor`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Give it the options of urtica run, or the same file: it checks what they need. It changes nothing. Each finding has the commands \
+    after_help = "Takes the options of urtica run, or its file, and checks what they need; changes nothing. Each finding has the commands \
                   that fix it, for root. The exit status is 1 with a problem, and 0 with only warnings and notes; docs/operating.md lists the \
                   findings."
 )]

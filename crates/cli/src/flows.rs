@@ -123,7 +123,7 @@ enum Error {
     #[error("{place}: {error}")]
     Parse { place: String, error: ParseError },
     #[error(
-        "{place}: {error}; if it is a port's name, its number is requested from the switch, but: {reason}"
+        "{place}: {error}; if it is a port's name, its number cannot be read from the switch: {reason}"
     )]
     NoNames {
         place: String,
@@ -136,11 +136,11 @@ enum Error {
     NoPort(String),
     #[error("{path}: {error}")]
     File { path: String, error: io::Error },
-    #[error("nothing to {0}; expected a text or --file")]
+    #[error("nothing to {0}; expected an entry or --file")]
     Nothing(&'static str),
     #[error("{}", refusals(.0))]
     Refused(Vec<(String, Refusal)>),
-    #[error("the output cannot be written: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
 

@@ -32,7 +32,7 @@ Examples:
   urtica net fattree,4 --draw network.svg
   urtica net simulate --seeds 100
 
-Without --ping-all and --seconds it takes Mininet's commands: at a prompt, or from a pipe, as in
+Without --ping-all and --seconds it accepts Mininet's commands: at a prompt, or from a pipe, as in
   echo 'h1 ping -c 3 h2' | urtica net linear,3
 `help` there lists them.
 
@@ -46,8 +46,7 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 const TOLD_WITHIN: Duration = Duration::from_millis(300);
 
 /// The hint if a network has loops and hosts do not reach each other.
-const LOOPS: &str =
-    "this topology has loops, in which floods circulate; l2 and learning switches need one without";
+const LOOPS: &str = "this topology has loops, in which floods circulate; l2 and learning switches need a topology without loops";
 
 /// The refusal of an interface without a controller in real time.
 #[cfg(feature = "northbound")]
@@ -88,7 +87,7 @@ struct ShowArgs {
     apps: Vec<String>,
     #[command(flatten)]
     options: apps::Options,
-    /// Let every host ping every other; the exit status is 0 if all were reached.
+    /// Ping from every host to every other; the exit status is 0 if all were reached.
     #[arg(long)]
     ping_all: bool,
     /// End after this time, without commands [default: at once with --ping-all, else at the end of commands].
@@ -124,7 +123,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
     let Some(Ok(seconds)) = seconds else {
         return Err(format!(
-            "'{text}' is no time to end after; expected seconds from 0 on, as in 2.5"
+            "'{text}' is not a time; expected seconds, 0 or more, as in 2.5"
         ));
     };
     Ok(seconds)
@@ -136,7 +135,7 @@ fn parse_capture(text: &str) -> Result<(String, String, PathBuf), String> {
         Some((a.to_owned(), b.to_owned(), file.into()))
     });
     parts.ok_or_else(|| {
-        format!("'{text}' names no link and file; expected A,B=FILE, as in s1,s2=trunk.pcap")
+        format!("'{text}' is not a link and a file; expected A,B=FILE, as in s1,s2=trunk.pcap")
     })
 }
 
@@ -191,7 +190,7 @@ fn ping_all(net: &mut Net, hint: Option<&str>, signals: &Signals) -> Result<bool
     let report = net.ping_all()?;
     tell_pings(net, &report)?;
     if report.is_interrupted && !signals.have_come() {
-        say("the time that --seconds gives was over");
+        say("the time given by --seconds was over");
     }
     if let Some(hint) = hint.filter(|_| !report.is_complete()) {
         say(hint);
@@ -367,7 +366,7 @@ fn tell_pings(net: &Net, report: &PingAllReport) -> Result<(), urtica_net::NetEr
     let failed = report.failed.iter().filter(|_| !report.is_interrupted);
     for &(from, to) in failed {
         say(format!(
-            "  {} got no answer from {}",
+            "  {} received no reply from {}",
             net.host_name(from)?,
             net.host_name(to)?
         ));

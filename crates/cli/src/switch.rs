@@ -69,7 +69,7 @@ pub struct SwitchArgs {
     /// Behaviour while no controller is connected.
     #[arg(long, value_enum, default_value = "secure")]
     fail_mode: FailModeArg,
-    /// Form of the flow tables to forward by; all have equal results.
+    /// Form of the flow tables used for forwarding; all have equal results.
     #[arg(long, value_enum, default_value = "compiled")]
     forwarding: ForwardingArg,
     /// List the machine code of compiled tables in /tmp/perf-PID.map, so that perf(1) can name it.

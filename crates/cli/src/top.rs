@@ -20,12 +20,12 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  urtica run l2 --northbound      in another terminal: it serves what is shown here
+  urtica run l2 --northbound      in another terminal: it serves the figures shown here
   urtica top
   urtica top 192.0.2.1:8080 --token /etc/urtica/tokens
   urtica top --once | sort -k5 -n
 
-Keys: up and down move through the switches, q ends.";
+Keys: up and down scroll the switches, q quits.";
 
 /// Options of `urtica top`.
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ pub struct TopArgs {
     /// The controller's HTTP address: HOST:PORT, a port of this machine, or http://HOST:PORT.
     #[arg(value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     address: HttpAddress,
-    /// A file with the bearer token in its first line that is no comment, such as that of --northbound-tokens.
+    /// A file with the bearer token in its first line that is not a comment, such as that of --northbound-tokens.
     #[arg(long, value_name = "FILE")]
     token: Option<PathBuf>,
     /// Seconds between two samples.
@@ -56,7 +56,7 @@ pub fn run(args: TopArgs) -> ExitCode {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{path}: {error}; expected a file with a bearer token in a line of its own")]
+    #[error("{path}: {error}; expected a file with a bearer token on its own line")]
     Token { path: String, error: io::Error },
     #[error(transparent)]
     Client(#[from] ClientError),

@@ -66,7 +66,7 @@ enum Error {
     Compile(io::Error),
     #[error("{}", differing(.plain, .compiled))]
     Differing { plain: Outcome, compiled: Outcome },
-    #[error("the output cannot be written: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
 
@@ -80,7 +80,7 @@ fn compare(plain: Outcome, compiled: Option<Outcome>) -> Result<(), Error> {
 
 fn differing(plain: &Outcome, compiled: &Outcome) -> String {
     format!(
-        "THE COMPILED FORM DOES SOMETHING ELSE WITH THIS PACKET. That is a bug in Urtica: please report it, with the \
+        "THE COMPILED FORM HANDLES THIS PACKET DIFFERENTLY. That is a bug in Urtica: please report it, with the \
          entries and the packet.\n  the plain form, which is right:\n{plain}  the compiled form:\n{compiled}"
     )
 }

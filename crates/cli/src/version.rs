@@ -32,7 +32,7 @@ fn page() -> &'static str {
     if cfg!(feature = "web") {
         "yes"
     } else {
-        "no, since the feature web was not asked for: type `make web`, and build with --features web"
+        "no, since the feature web is not enabled: type `make web`, and build with --features web"
     }
 }
 

@@ -386,7 +386,7 @@ fn invalid_flows_are_refused_with_the_expected_input() {
     for (arguments, expected) in [
         (
             &["add", "tcp:127.0.0.1:1"][..],
-            "nothing to add; expected a text or --file",
+            "nothing to add; expected an entry or --file",
         ),
         (
             &["add", "tcp:127.0.0.1:1", "in_port=one,actions=drop"],

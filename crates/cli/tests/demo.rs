@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 /// The scenes of all topologies with loops, in this order.
 const SCENES: [&str; 7] = [
     "\n1. Switches join",
-    "\n2. Every host pings every other. Nobody knows the way yet.",
+    "\n2. Every host pings every other. No switch has entries yet.",
     "\n3. The same again",
     "\n4. Hosts talk",
     "\n5. The busiest link, ",

@@ -41,7 +41,7 @@ fn explains_how_entries_are_found_and_when_the_plain_form_is_used() {
         "table 0 (direct code): in_port=1",
         "table 1 (compound hash): dl_dst=02:00:00:00:00:05",
         "table 2 (direct code, then plain form):",
-        "  on by the plain form, since its entry does push_mpls:0x8847",
+        "  continued in the plain form, since its entry does push_mpls:0x8847",
         "table 3 (plain form): tun_id=0",
     ] {
         assert!(host.contains(expected), "{expected} in:\n{host}");

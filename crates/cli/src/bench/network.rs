@@ -29,7 +29,7 @@ pub struct NetworkArgs {
     /// Number of measurements of each, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Use small networks and short runs, which only show that it works
+    /// Use small networks and short runs, only to show that it works
     #[arg(long)]
     quick: bool,
     /// Write one JSON object per figure to this file; - for standard output, which then has only JSON

@@ -196,7 +196,7 @@ impl SwitchArgs {
         }
         if self.latency && !has_cycle_counter() {
             return Err(Error::invalid(
-                "--latency needs a cycle counter, which this program knows on x86-64 only",
+                "--latency needs a cycle counter, which this program supports on x86-64 only",
             ));
         }
         Ok(())

@@ -25,11 +25,8 @@ pub enum Command {
 
 /// The help: keys, and their meaning.
 pub const KEYS: [(&str, &str); 7] = [
-    (
-        "c",
-        "cut the selected link, or else the busiest that can be spared",
-    ),
-    ("r", "repair the selected link, or else all"),
+    ("c", "cut the selected link, or the busiest redundant one"),
+    ("r", "repair the selected link, or all"),
     ("tab, arrows", "select a link"),
     ("p", "each host pings each"),
     ("space", "pause, and continue"),

@@ -158,7 +158,7 @@ impl<'a> Show<'a> {
 
     fn cut(&mut self) -> Result<()> {
         let Some(link) = self.selected.or_else(|| self.lab.busiest_spare()) else {
-            let refusal = "no link can be spared: select one by tab to cut it all the same";
+            let refusal = "no link is redundant: select one with tab to cut it anyway";
             self.tell([Line::News(refusal.to_owned())]);
             return Ok(());
         };
@@ -179,7 +179,7 @@ impl<'a> Show<'a> {
         if self.lab.is_cut(link) != is_cut {
             self.lab.set_cut(link, is_cut)?;
             let what = if is_cut { "cut" } else { "repaired" };
-            let told = format!("you have {what} {}", self.lab.link_name(link));
+            let told = format!("you {what} {}", self.lab.link_name(link));
             self.tell([Line::News(told)]);
         }
         Ok(())

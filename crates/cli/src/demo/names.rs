@@ -100,9 +100,9 @@ impl Names {
 fn because(reason: DownReason) -> &'static str {
     match reason {
         DownReason::Port => "its port is down",
-        DownReason::Switch => "its switch has left",
-        DownReason::TimedOut => "probes do not come through",
-        DownReason::Moved => "it was plugged in elsewhere",
+        DownReason::Switch => "its switch has disconnected",
+        DownReason::TimedOut => "probes are lost",
+        DownReason::Moved => "it was connected elsewhere",
         _ => "it is down",
     }
 }

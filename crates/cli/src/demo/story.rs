@@ -92,7 +92,7 @@ impl Story {
             plan.hosts.len()
         );
         let times = "hosts and routing, in this process. Times are the network's: a link takes 0.1 ms, a switch 0.01 ms,";
-        let more = "a message to or from the controller 0.5 to 1.5 ms, to notice a cut 60 ms, and computing nothing.";
+        let more = "a message to or from the controller 0.5 to 1.5 ms, noticing a cut 60 ms, and computing no time.";
         vec![
             Line::Opening(network),
             Line::Opening(times.to_owned()),
@@ -164,18 +164,20 @@ impl Story {
 
     fn title(&self) -> Line {
         Line::Scene(match &self.scene {
-            Scene::Joining => "Switches join, and the controller looks for links.".to_owned(),
+            Scene::Joining => "Switches join, and the controller discovers links.".to_owned(),
             Scene::FirstPings => {
-                "Every host pings every other. Nobody knows the way yet.".to_owned()
+                "Every host pings every other. No switch has entries yet.".to_owned()
             }
-            Scene::LaterPings => "The same again: now the switches have entries.".to_owned(),
-            Scene::Traffic => "Hosts talk: 100 new flows a second, of 20 packets each.".to_owned(),
+            Scene::LaterPings => {
+                "Every host pings every other again: now the switches have entries.".to_owned()
+            }
+            Scene::Traffic => "Hosts send 100 new flows a second, of 20 packets each.".to_owned(),
             Scene::Cut(cut) => format!("The busiest link, {}, is cut.", cut.name),
             Scene::PingsAroundIt(_) => "Every host pings every other, around the cut.".to_owned(),
             Scene::Repaired(cut) => format!("{} is repaired.", cut.name),
-            Scene::NoLoop => "No link is cut: each is the only way to some switch.".to_owned(),
+            Scene::NoLoop => "No link is cut: each is the only path to some switch.".to_owned(),
             Scene::Over => {
-                let told = "That was the story; now it is yours: c cuts a link, r repairs it, ? shows more, q ends.";
+                let told = "That was the tour; now it is your turn: c cuts a link, r repairs it, ? shows all keys, q quits.";
                 return Line::News(told.to_owned());
             }
         })
@@ -204,7 +206,7 @@ impl Story {
             .median_of_first()
             .map_or_else(String::new, precisely);
         findings.push(finding(format!(
-            "median round trip of first packets, which go by way of the controller: {median}"
+            "median round trip of first packets, which pass through the controller: {median}"
         )));
         findings
     }
@@ -261,7 +263,10 @@ impl Story {
                 losses.count,
                 roughly(outage)
             ),
-            false => format!("NOT HEALED: {} packets lost, and more are", losses.count),
+            false => format!(
+                "NOT HEALED: {} packets lost, and more are still being lost",
+                losses.count
+            ),
         };
         [finding(healed)]
             .into_iter()
@@ -275,7 +280,7 @@ impl Story {
         self.all_is_well &= is_found;
         let found = match is_found {
             true => {
-                format!("the controller has found the link again; {lost} packets lost meanwhile")
+                format!("the controller has found the link again; {lost} packets lost until then")
             }
             false => format!("NOT FOUND AGAIN: the controller does not know {}", cut.name),
         };
@@ -317,7 +322,7 @@ impl Cut {
     fn tell_path(&self, lab: &Lab) -> Option<Line> {
         let (hosts, before, now) = self.paths(lab)?;
         Some(finding(format!(
-            "{hosts} went by {before} and goes by {now}"
+            "{hosts} took the path {before} and now takes {now}"
         )))
     }
 
@@ -326,11 +331,11 @@ impl Cut {
         let (hosts, before, now) = self.paths(lab)?;
         let length = |path: &str| path.split(' ').count();
         Some(finding(if *before == now {
-            format!("{hosts} goes by {now} again")
+            format!("{hosts} takes the path {now} again")
         } else if length(before) == length(&now) {
-            format!("{hosts} stays on {now}, which is as short")
+            format!("{hosts} keeps the path {now}, which is as short")
         } else {
-            format!("{hosts} goes by {now}")
+            format!("{hosts} takes the path {now}")
         }))
     }
 

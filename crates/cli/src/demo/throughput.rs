@@ -48,7 +48,7 @@ fn demonstrate(args: &ThroughputArgs) -> Result<bool> {
     let address = address_of(&controller)?;
     let seconds = Duration::from_secs(args.seconds.into());
     say(format!(
-        "Started the learning switch (urtica run l2) on one thread, listening at {address}, and emulate\n\
+        "Running the learning switch (urtica run l2) on one thread at {address}, and emulating\n\
          {} OpenFlow 1.0 switches that send it packet-ins from 100,000 hosts each. Every answer is checked.",
         args.switches
     ));
@@ -67,7 +67,7 @@ fn demonstrate(args: &ThroughputArgs) -> Result<bool> {
     say(findings(&one_by_one));
 
     say(format!(
-        "\nAs many packet-ins as the connections take, for {:.2} s:",
+        "\nPacket-ins at the maximum rate, for {:.2} s:",
         (seconds * 3 / 4).as_secs_f64()
     ));
     let tests = 12;
@@ -89,7 +89,7 @@ fn demonstrate(args: &ThroughputArgs) -> Result<bool> {
         .collect();
     for report in &wrong {
         complain(format_args!(
-            "\n{}: not all was right\n{}",
+            "\n{}: not all replies were correct\n{}",
             report.setup.mode,
             text::summary(report).trim_end()
         ));
@@ -193,7 +193,7 @@ impl ShardTimes {
 fn findings(report: &Report) -> String {
     let (latency, tally) = (&report.latency, &report.tally);
     let Some(latency) = latency else {
-        return "  nothing was answered".to_owned();
+        return "  no packet-in was answered".to_owned();
     };
     let verdict = match report.faults() {
         0 => "all right".to_owned(),
@@ -203,7 +203,7 @@ fn findings(report: &Report) -> String {
         "  {} answers per second\n  \
          half within {}, 99 of 100 within {}, 999 of 1000 within {}\n  \
          {} answers checked: {verdict}\n  \
-         fairness: Jain's index {:.4}, where 1 means that all switches were served alike",
+         fairness: Jain's index {:.4}, where 1 means that all switches were served equally",
         html::thousands(report.responses_per_s.median),
         time(latency.p50_us),
         time(latency.p99_us),
@@ -223,11 +223,11 @@ fn time(us: f64) -> String {
 
 fn bottleneck(report: &Report) -> &'static str {
     match report.bottleneck {
-        Bottleneck::Load => "the bottleneck was the load: the controller had time left",
-        Bottleneck::Controller => "the bottleneck was the controller: the load had time left",
-        Bottleneck::Both => "the bottleneck: neither load nor controller had time left",
+        Bottleneck::Load => "the bottleneck was the load: the controller had spare time",
+        Bottleneck::Controller => "the bottleneck was the controller: the load had spare time",
+        Bottleneck::Both => "the bottleneck: neither load nor controller had spare time",
         Bottleneck::Latency => {
-            "the bottleneck was on the way: load and controller both had time left"
+            "the bottleneck was in between: load and controller both had spare time"
         }
         Bottleneck::NotLoad | Bottleneck::Schedule => "the bottleneck was not the load",
         Bottleneck::NoAnswers => "the controller answered nothing",
@@ -257,7 +257,7 @@ fn what_next(report: &Path) -> String {
          urtica bench -c 127.0.0.1 -p 6653 -t --verify\n     \
          load any controller and check its answers\n  \
          urtica bench versus limit -t --verify\n     \
-         measure l2 beside the cheapest possible responder",
+         compare l2 with the cheapest possible responder",
         report.display()
     )
 }

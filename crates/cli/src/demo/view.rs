@@ -391,9 +391,7 @@ fn draw_help(frame: &mut Frame, area: Rect) {
         .into_iter()
         .chain([
             Line::default(),
-            Line::from(
-                " A link that carries packets is drawn through, an idle one dotted; ×: cut.",
-            ),
+            Line::from(" A link that carries packets is solid, an idle one dotted; ×: cut."),
         ])
         .collect();
     let width = lines.iter().map(Line::width).max().unwrap_or(0) as u16 + 2;

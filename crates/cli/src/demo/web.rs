@@ -24,8 +24,7 @@ const PROGRAMS: [&str; 3] = ["discovery", "hosts", "routing"];
 /// The time that the network runs between two checks for requests and signals.
 const LOOK: Duration = Duration::from_millis(5);
 
-const NEXT: &str =
-    "Pick a link to cut it, a switch to stop it; open 'Emulated network' to ping. Ctrl-C ends it.";
+const NEXT: &str = "Select a link to cut it, a switch to stop it; open 'Emulated network' to ping. Ctrl-C ends it.";
 
 const WITHOUT_PAGE: &str =
     "This program was built without the page; the address says how to build it.";
@@ -75,7 +74,7 @@ fn serve(spec: &TopologySpec, net: &Net, northbound: &NorthboundArgs) -> Result<
     let (controller, services) =
         apps::add_all_with_services(Controller::new(), &names, &apps::Options::default())?;
     let northbound = northbound.bind(&names, &services)?;
-    let northbound = northbound.ok_or("no interface was asked for")?;
+    let northbound = northbound.ok_or("the northbound interface was not requested")?;
     let page = northbound.local_addr()?;
     say(format!(
         "{spec}: {} switches, {} hosts, {} links, and a controller with discovery, hosts and routing",

@@ -17,7 +17,7 @@ pub fn look(error: Option<&LoadError>, file: Option<&Path>) -> Vec<Finding> {
     match check(&sources_of_file(file)) {
         Ok(_) => vec![Finding::ok(
             "configuration",
-            format!("{} has no fault.", file.display()),
+            format!("{} has no errors.", file.display()),
         )],
         Err(error) => findings_of(&error),
     }

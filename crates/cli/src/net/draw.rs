@@ -55,7 +55,7 @@ impl FromStr for Drawing {
             Some("json") => Format::Json,
             _ => {
                 return Err(format!(
-                    "'{text}' has no extension of a drawing; expected FILE.svg, FILE.dot or FILE.json, or - for DOT on standard output"
+                    "'{text}' has no known extension; expected FILE.svg, FILE.dot or FILE.json, or - for DOT on standard output"
                 ));
             }
         };

@@ -112,7 +112,7 @@ pub(super) fn run(args: SimulateArgs) -> Result<ExitCode, Box<dyn Error>> {
     }
     let took = started.elapsed().as_secs_f64();
     say(format!(
-        "{count} seeds from {first} on: everything held; {took:.1} s"
+        "{count} seeds from {first} on: all invariants held; {took:.1} s"
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -134,7 +134,7 @@ impl SimulateArgs {
         if self.minimise {
             let least = minimise(scenario, failure);
             say(format!(
-                "\nthe least of it that still fails, after {} runs: {}",
+                "\nthe smallest part that still fails, after {} runs: {}",
                 least.runs,
                 items(&least.only)
             ));
@@ -146,7 +146,7 @@ impl SimulateArgs {
     fn tell_how_to_repeat(&self, seed: u64, only: Option<&BTreeSet<ScheduleItem>>) {
         let only = only.map(|only| format!(" --only {}", items(only)));
         say(format!(
-            "to see it again: urtica net simulate --seed {seed} --trace{}{}",
+            "to reproduce it: urtica net simulate --seed {seed} --trace{}{}",
             repeated(std::env::args()),
             only.unwrap_or_default()
         ));

@@ -86,7 +86,7 @@ pub fn ask(socket: &Path, file: &Path) -> Result<String, String> {
     };
     let file = std::path::absolute(file).map_err(cannot)?;
     let path = file.to_str().filter(|path| !path.contains('\n'));
-    let path = path.ok_or("the file's name is not text; expected another name")?;
+    let path = path.ok_or("the file's name is not UTF-8; expected another name")?;
     let mut stream = UnixStream::connect(socket).map_err(cannot)?;
     stream
         .set_read_timeout(Some(ANSWER_WITHIN))

@@ -124,7 +124,7 @@ impl Live {
         let can_reload =
             self.sources.file().is_some() || self.values.contains_key(NORTHBOUND_TOKENS);
         let reloads = can_reload.then_some(SIGHUP);
-        let cannot = |error| format!("signals cannot be caught: {error}");
+        let cannot = |error| format!("cannot catch signals: {error}");
         let signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(reloads));
         let mut signals = signals.map_err(cannot)?;
         let events = events.clone();

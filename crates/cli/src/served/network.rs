@@ -144,7 +144,7 @@ impl Network<'_> {
         );
         match pair.0 == pair.1 {
             true => Err(EmulationError::Refused(format!(
-                "a host does not reach itself by the network: expected another host than {from}"
+                "a host cannot send to itself through the network: expected another host than {from}"
             ))),
             false => Ok(pair),
         }

@@ -45,7 +45,7 @@ enum Error {
     Unknown(#[from] serde_json::Error),
     #[error("{0}")]
     Refused(String),
-    #[error("the output cannot be written: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
 

@@ -34,7 +34,7 @@ enum Error {
     Load(#[from] LoadError),
     #[error("the entries cannot be compiled: {0}")]
     Compile(io::Error),
-    #[error("the output cannot be written: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
 

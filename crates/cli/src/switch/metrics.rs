@@ -45,7 +45,7 @@ fn page(status: &SwitchStatus, tables: &[TableStats]) -> Page {
         (labels, packets)
     });
     page.counter("switch_dropped_packets", help, drops);
-    let help = "How long the switch has been running";
+    let help = "Time since the switch started";
     page.gauge(
         "switch_uptime_seconds",
         help,
@@ -133,7 +133,7 @@ fn add_controllers(page: &mut Page, status: &SwitchStatus) {
         let labels = with(status, "controller", one.address.to_string());
         (labels, u64::from(one.state == ControllerState::Connected))
     });
-    let help = "Whether the switch is connected to a controller that it connects to";
+    let help = "Whether the switch is connected to a configured controller";
     page.gauge("controller_connected", help, connected);
     let help = "Connections to controllers";
     let count = status.connections.len() as u64;

@@ -127,7 +127,7 @@ impl View {
         let Some(figures) = &self.figures else {
             let text = Text::from(vec![
                 title.into(),
-                " the first figures come with the next sample".into(),
+                " the first figures arrive with the next sample".into(),
             ]);
             return frame.render_widget(Paragraph::new(text), frame.area());
         };

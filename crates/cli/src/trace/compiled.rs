@@ -127,7 +127,7 @@ impl Passage {
 fn why_not_asked(packet: &Packet, burst: &mut Burst) -> Option<String> {
     let is_inside = packet.metadata != 0 || packet.tunnel_id != 0;
     if is_inside || packet.in_phy_port != packet.in_port {
-        return Some("packets that come in by a port have no such fields".to_owned());
+        return Some("packets received at a port have no such fields".to_owned());
     }
     if packet.is_fragment_of10() {
         return Some("ports of fragments are 0 for entries of OpenFlow 1.0".to_owned());

@@ -33,7 +33,10 @@ impl<'p> Teller<'p> {
         self.tell(format!("table {table_id} ({way}): {found}"));
         let plain = self.passage.plain.as_ref();
         if let Some(plain) = plain.filter(|plain| plain.table_id == table_id) {
-            self.tell(format!("  on by the plain form, since {}", plain.why));
+            self.tell(format!(
+                "  continued in the plain form, since {}",
+                plain.why
+            ));
         }
     }
 
@@ -57,7 +60,7 @@ impl Sink for Teller<'_> {
         self.outcome.packet_in(packet, cause);
         let why = match cause.reason {
             PacketInReason::NoMatch => "no entry matched",
-            PacketInReason::Action => "an action says so",
+            PacketInReason::Action => "an action requests it",
             PacketInReason::InvalidTtl => "its TTL is invalid",
             PacketInReason::Other(_) => "of an unknown reason",
         };
@@ -70,7 +73,7 @@ impl Sink for Teller<'_> {
 
     fn normal(&mut self, packet: &Packet) {
         self.outcome.normal(packet);
-        self.tell_result("-> switched as a switch without OpenFlow would", packet);
+        self.tell_result("-> forwarded as by a switch without OpenFlow", packet);
     }
 
     fn step(&mut self, step: Step<'_>) {

@@ -100,7 +100,7 @@ fn unreachable_hosts_set_the_exit_status() {
         told.contains("Results: 100% dropped (0/2 received)"),
         "{told}"
     );
-    assert!(told.contains("h1 got no answer from h2"), "{told}");
+    assert!(told.contains("h1 received no reply from h2"), "{told}");
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn reports_pings_streams_and_entries() {
         "PING h2 (10.0.0.2)\n64 bytes from 10.0.0.2: icmp_seq=1 time=",
         "2 packets transmitted, 2 received, 0% packet loss\nrtt min/avg/max = ",
         "*** Iperf: testing TCP bandwidth between h1 and h2\n*** Results: ",
-        "bits/sec, 0 packets sent again\n",
+        "bits/sec, 0 packets retransmitted\n",
         "tcp,in_port=1,",
         "*** s2 -----",
     ] {

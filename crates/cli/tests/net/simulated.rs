@@ -8,7 +8,7 @@ fn seeds_hold_and_repeat() {
     let told = text(&output.stdout);
     assert!(output.status.success(), "{told}");
     assert!(
-        told.contains("5 seeds from 7 on: everything held"),
+        told.contains("5 seeds from 7 on: all invariants held"),
         "{told}"
     );
     let run = || text(&urtica(&["net", "simulate", "--seed", "9"]).stdout);
@@ -77,7 +77,7 @@ fn failures_are_reduced_to_the_necessary_faults_and_run_again() {
     let told = simulate(&["--seed", "1", "--seeds", "5", "--minimise"]);
     // Every run tests the reachability of all hosts, which sends enough packets.
     assert!(
-        told.contains("the least of it that still fails, after ") && told.contains(": none\n"),
+        told.contains("the smallest part that still fails, after ") && told.contains(": none\n"),
         "{told}"
     );
     let again = told.lines().last().unwrap();
@@ -104,7 +104,7 @@ fn programs_that_need_a_file_are_simulated() {
         ]);
         let told = text(&output.stdout) + &text(&output.stderr);
         assert!(
-            told.contains("2 seeds from 1 on: everything held"),
+            told.contains("2 seeds from 1 on: all invariants held"),
             "{apps}: {told}"
         );
     }

@@ -48,7 +48,7 @@ pub enum CaptureError {
         asked: Vec<u16>,
     },
     /// The output cannot be written.
-    #[error("the output cannot be written: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
 

@@ -21,7 +21,7 @@ pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let away = cut_and_wait(&mut net).map_err(failed)?;
     let Some(away) = away else {
         return Err(Error::invalid(format!(
-            "no traffic came within {BOUND:?} after a link was cut"
+            "no traffic was received within {BOUND:?} after a link was cut"
         )));
     };
     let what = format!(

@@ -149,7 +149,7 @@ fn per_second<L: Links>(threads: u64, links: usize, length: Duration) -> Result<
     let gone = links.count() as u64 * CAPACITY - links.left();
     if gone != HOPS as u64 * reserved {
         return Err(Error::invalid(format!(
-            "{reserved} reservations over {HOPS} links took {gone} off the links; a transaction was lost or done twice"
+            "{reserved} reservations over {HOPS} links took {gone} off the links; a transaction was lost or applied twice"
         )));
     }
     Ok(reserved as f64 / elapsed.as_secs_f64())

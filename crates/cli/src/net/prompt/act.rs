@@ -29,7 +29,7 @@ impl Prompt<'_> {
         Ok(Done::well_if(report.is_complete()))
     }
 
-    /// Lets the first two hosts ping each other.
+    /// Pings between the first two hosts, in both directions.
     pub(super) fn ping_pair(&mut self) -> Result<Done, NetError> {
         let hosts: Vec<HostId> = self.net.hosts().take(2).collect();
         let [a, b] = hosts[..] else {
@@ -104,7 +104,7 @@ impl Prompt<'_> {
         let took = self.net.now().saturating_sub(started);
         let took = report.took.unwrap_or(took);
         say(format!(
-            "*** Results: {}, {} packets sent again",
+            "*** Results: {}, {} packets retransmitted",
             rate(report.received_bytes, took),
             report.sent_again
         ));

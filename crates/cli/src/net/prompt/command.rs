@@ -79,7 +79,7 @@ pub(super) const VERBS: [Verb; 15] = [
     ),
     verb("net", "", "Lists the connections of each node."),
     verb("links", "", "Lists the links, and their states."),
-    verb("intfs", "", "The interfaces of each."),
+    verb("intfs", "", "Lists the interfaces of each node."),
     verb(
         "dump",
         "",
@@ -90,8 +90,12 @@ pub(super) const VERBS: [Verb; 15] = [
         "[SWITCH]",
         "Prints the flow entries of a switch, or of all.",
     ),
-    verb("pingall", "", "Lets every host ping every other."),
-    verb("pingpair", "", "Lets the first two hosts ping each other."),
+    verb("pingall", "", "Pings from every host to every other."),
+    verb(
+        "pingpair",
+        "",
+        "Pings between the first two hosts, in both directions.",
+    ),
     verb(
         "iperf",
         "[HOST HOST]",
@@ -109,7 +113,7 @@ pub(super) const VERBS: [Verb; 15] = [
         "",
         "Ends the network, as does the end of the input, Ctrl-D.",
     ),
-    verb("quit", "", "The same as exit."),
+    verb("quit", "", "Like exit."),
 ];
 
 /// Why a line is not a command.
