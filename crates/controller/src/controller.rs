@@ -404,7 +404,7 @@ impl Controller {
         };
         if let Some(with) = with {
             let refused =
-                format!("a raw program was given together with {with}: expected it without");
+                format!("a raw program cannot be combined with {with}; expected only one of them");
             return Err(SettingError::new(refused));
         }
         check_beside_raw(programs.iter().map(|program| &**program))

@@ -99,8 +99,8 @@ impl Rules {
             let is_owned = self.rows.iter().any(|row| row.ids.contains(&id));
             return match is_owned {
                 true => Err(format!(
-                    "datapath id {id} is refused to a peer without a certificate, since {file} gives it to one that has; expected \
-                     the switch to connect by ssl:"
+                    "datapath id {id} is refused to a peer without a certificate, since {file} assigns it to a peer with one; \
+                     expected the switch to connect by ssl:"
                 )),
                 false => Ok(()),
             };
@@ -134,7 +134,7 @@ impl Row {
             return Ok(None);
         }
         let (ids, holder) = line.split_once(char::is_whitespace).ok_or_else(|| {
-            format!("'{line}' names no certificate; expected 'ID[,ID…] NAME', as in '0000000000000001 s1'")
+            format!("'{line}' has no name of a certificate; expected 'ID[,ID…] NAME', as in '0000000000000001 s1'")
         })?;
         let ids = ids
             .split(',')
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn invalid_lines_are_reported_by_number() {
         for (text, words) in [
-            ("1 s1\n2\n", ":2: '2' names no certificate"),
+            ("1 s1\n2\n", ":2: '2' has no name of a certificate"),
             ("x s1", ":1: "),
             ("1,,2 s1", ":1: "),
         ] {

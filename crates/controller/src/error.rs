@@ -34,8 +34,8 @@ pub enum Error {
     /// The first filter cannot be added while the controller runs, nor the last one removed: the programs' tables are fixed
     /// when it starts.
     #[error(
-        "the first program that filters cannot be added while the controller runs, nor the last one be removed, since they decide \
-         which tables all programs use; restart the controller"
+        "the first program that filters cannot be added while the controller runs, nor the last one be removed, since they \
+         determine the tables that all programs use; restart the controller"
     )]
     FilterAtRunTime,
     /// A setting of the controller or a program is invalid.

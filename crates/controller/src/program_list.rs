@@ -332,7 +332,7 @@ pub(crate) fn check_beside_raw<'p>(
     match programs.all(|program| program.stage() == Stage::Observe) {
         true => Ok(()),
         false => Err(SettingError::new(
-            "a program that filters or forwards was given together with a raw program, which installs entries in all tables: \
+            "a program that filters or forwards cannot be combined with a raw program, which installs entries in all tables: \
              expected only programs of Stage::Observe with it",
         )),
     }

@@ -76,7 +76,7 @@ impl Running {
         let shards = plan.cores.len();
         let network = Network::new(shards, plan.tables).map_err(Error::io("make a mailbox"))?;
         plan.session.roles = Arc::clone(network.wanted_roles());
-        let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
+        let watch = Watch::new(network.clone()).map_err(Error::io("create an event"))?;
         let (background, background_threads) =
             Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
         let given = std::mem::take(&mut plan.programs);
@@ -261,7 +261,8 @@ fn spawn_threads(
         let thread = watch.spawn(format!("shard-{index}"), run);
         threads.push(thread.map_err(Error::io("start a shard"))?);
     }
-    let acceptor = acceptor(plan.listeners, plan.tls).map_err(Error::io("make an epoll"))?;
+    let acceptor =
+        acceptor(plan.listeners, plan.tls).map_err(Error::io("create an epoll instance"))?;
     let mut supervisor = Supervisor::new(
         network.clone(),
         queues,

@@ -513,7 +513,7 @@ impl Session {
     /// Schedules a refused table-miss entry to be sent again: without it the switch drops packets that match no other entry.
     fn note_refusal(&mut self, xid: u32) {
         if let Some(table_id) = self.table_misses.note_refused(xid) {
-            urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, table_id, "the switch refused the table-miss entry, which sends packets that match no other entry to the controller; it is sent again until the switch accepts it");
+            urtica_log::warn!(about: Subject::of_peer(&self.peer), peer = self.peer, table_id, "the switch refused the table-miss entry, which sends packets that match no other entry to the controller; resending it until the switch accepts it");
         }
     }
 
@@ -591,7 +591,7 @@ impl Session {
 
     fn write_with_xid(&self, version: Version, xid: u32, message: &Message, out: &mut Vec<u8>) {
         if let Err(error) = message.encode(version, xid, out) {
-            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "cannot encode a message of the session; it is not sent");
+            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "cannot encode a message of the session; not sending it");
         }
     }
 

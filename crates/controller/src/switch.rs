@@ -536,6 +536,6 @@ impl Switch<'_> {
     #[cold]
     fn refused(&self, error: &EncodeError) {
         self.counters.unsendable.add(1);
-        urtica_log::debug!(about: self.info.datapath_id, dp_id = %self.info.datapath_id, %error, "cannot encode a handler's message; it is not sent");
+        urtica_log::debug!(about: self.info.datapath_id, dp_id = %self.info.datapath_id, %error, "cannot encode a handler's message; not sending it");
     }
 }

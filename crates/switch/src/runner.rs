@@ -123,8 +123,8 @@ impl Runner {
     pub fn new(switch: Switch, controllers: &[Address]) -> Result<Self, RunError> {
         let (passive, active): (Vec<_>, Vec<_>) =
             controllers.iter().partition(|address| address.is_passive());
-        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(RunError::io("make an event"))?;
-        let poller = Arc::new(Poller::new().map_err(RunError::io("make an epoll"))?);
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(RunError::io("create an event"))?;
+        let poller = Arc::new(Poller::new().map_err(RunError::io("create an epoll instance"))?);
         let controllers = Controllers::new(Arc::clone(&poller))?;
         let ports = RunPorts::new(&switch);
         let mut runner = Self {
@@ -143,7 +143,7 @@ impl Runner {
             ports,
             state: None,
             state_sync: StateSync::default(),
-            tasks: Tasks::new().map_err(RunError::io("make an event"))?,
+            tasks: Tasks::new().map_err(RunError::io("create an event"))?,
         };
         for address in passive {
             let inserted = runner.controllers.insert_listener(Listener::bind(address)?);
@@ -162,7 +162,7 @@ impl Runner {
     /// [`RunError::Tls`] if a file cannot be used.
     pub fn with_tls(mut self, config: TlsConfig) -> Result<Self, RunError> {
         let speaks = self.controllers.acceptor.speak_tls(Tls::load(config)?);
-        speaks.map_err(RunError::io("make an epoll"))?;
+        speaks.map_err(RunError::io("create an epoll instance"))?;
         Ok(self)
     }
 

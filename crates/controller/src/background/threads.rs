@@ -203,7 +203,7 @@ impl Program {
                 program = self.name,
                 ?ran_for,
                 count,
-                "a background program has run for long without waiting; others are not affected"
+                "a background program has run for a long time without waiting; others are not affected"
             );
         }
     }

@@ -79,7 +79,7 @@ impl<C: Channel> Connection<C> {
             None => (0, String::new()),
         };
         Close::Auxiliary(format!(
-            "auxiliary connection {id} of switch {switch} refused: the switch has no main connection here; expected that first"
+            "auxiliary connection {id} of switch {switch} refused: the switch has no main connection here; expected the main connection first"
         ))
     }
 
@@ -97,7 +97,7 @@ impl<C: Channel> Connection<C> {
         let (id, switch) = (auxiliary.id, auxiliary.datapath_id);
         if main.session.version() != self.session.version() {
             return Err(Close::Auxiliary(format!(
-                "auxiliary connection {id} of switch {switch} refused: expected the version that the main connection speaks"
+                "auxiliary connection {id} of switch {switch} refused: expected the version that the main connection uses"
             )));
         }
         let expected = host(main.session.peer());

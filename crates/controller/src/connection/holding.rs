@@ -15,7 +15,7 @@ use std::time::Instant;
 use urtica_hold::{Damaged, HeldConnection, Journal, Link, Words, widen_queue};
 
 /// The reason that ends a connection when its program leaves it to the next.
-const LEFT: Close = Close::Asked("it is left to the next program");
+const LEFT: Close = Close::Asked("the next program continues it");
 
 /// The reason why an earlier program's connection cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Closes the connection in this program. If it is held, it is left to the next program, and its kernel half keeps
+    /// Closes the connection in this program. If it is held, the next program continues it, and its kernel half keeps
     /// running.
     pub fn leave(&mut self, batch: &mut BatchContext) {
         if let Err(error) = self.transport.commit_output(self.session.to_word()) {

@@ -134,7 +134,7 @@ impl<C: Channel> Connection<C> {
         if !answers {
             if self.early.len() + frame.len() > MAX_EARLY_BYTES {
                 return Err(Close::NotAdmitted(format!(
-                    "it sent more than {MAX_EARLY_BYTES} bytes before its features reply; expected that first"
+                    "it sent more than {MAX_EARLY_BYTES} bytes before its features reply; expected the reply first"
                 )));
             }
             self.early.extend_from_slice(frame);

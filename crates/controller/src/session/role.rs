@@ -49,7 +49,7 @@ pub enum RoleRefusal {
     #[error("the switch refused with {0}")]
     Error(ErrorCode),
     /// It granted another role.
-    #[error("the switch granted another role than requested")]
+    #[error("the switch granted a role other than the requested one")]
     Other,
     /// It did not answer in time.
     #[error("the switch did not answer in time")]
@@ -473,7 +473,7 @@ impl Session {
     fn write_nicira(&mut self, message: &NiciraMessage, out: &mut Vec<u8>) -> u32 {
         let xid = self.xids.next(self.origin());
         if let Err(error) = message.write(Version::Of10, xid, out) {
-            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "cannot encode a message of the session; it is not sent");
+            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "cannot encode a message of the session; not sending it");
         }
         xid
     }

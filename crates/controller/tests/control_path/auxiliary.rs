@@ -138,7 +138,7 @@ fn an_auxiliary_connection_without_a_main_one_is_refused() {
     let refusal = bench.refusal(&said(1, 7));
     assert_eq!(
         refusal,
-        "auxiliary connection 7 of switch 0000000000000001 refused: the switch has no main connection here; expected that first"
+        "auxiliary connection 7 of switch 0000000000000001 refused: the switch has no main connection here; expected the main connection first"
     );
     bench.join(Version::Of10, 1);
     let refusal = bench.refusal(&said(1, 7));

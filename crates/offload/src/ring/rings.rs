@@ -121,7 +121,7 @@ impl Rings {
             listeners: listeners.collect::<Result<_, _>>()?,
             inboxes: inboxes
                 .collect::<io::Result<_>>()
-                .map_err(RingError::io("make an event"))?,
+                .map_err(RingError::io("create an event"))?,
             settings,
             accepted: AtomicUsize::new(0),
         })))

@@ -68,7 +68,7 @@ impl Interface {
             SocketFlags::CLOEXEC,
             None,
         )
-        .map_err(opening.failed("make a socket to query the kernel"))?;
+        .map_err(opening.failed("create a socket to query the kernel"))?;
         let index = netdevice::name_to_index(&socket, name)
             .map_err(|_| PortError::NoInterface(name.to_owned()))?;
         let mut interface = Self {

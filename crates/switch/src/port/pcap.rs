@@ -68,7 +68,7 @@ impl PcapPort {
         let opening = opening(&name);
         let waiting = u32::from(!frames.is_empty());
         let pending = eventfd(waiting, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(opening.failed("make an event"))?;
+            .map_err(opening.failed("create an event"))?;
         Ok(Self {
             name,
             frames,

@@ -48,7 +48,7 @@ impl Controllers {
         Ok(Self {
             poller,
             listeners: BTreeMap::new(),
-            acceptor: Acceptor::new().map_err(RunError::io("make an epoll"))?,
+            acceptor: Acceptor::new().map_err(RunError::io("create an epoll instance"))?,
             targets: BTreeMap::new(),
             next_number: 0,
             connections: Slab::new(),

@@ -58,7 +58,7 @@ impl Worker {
     ) -> Result<Self, RunError> {
         let mut worker = Self {
             part,
-            poller: Poller::new().map_err(RunError::io("make an epoll"))?,
+            poller: Poller::new().map_err(RunError::io("create an epoll instance"))?,
             started,
             core,
             has_silent_ports: false,
