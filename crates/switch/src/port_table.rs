@@ -189,7 +189,7 @@ impl SwitchPort {
         let others = match io.split(count) {
             Ok(others) => others,
             Err(error) => {
-                tracing::warn!(port_no = %self.port_no, %error, "cannot share the port among threads; one thread receives by it");
+                tracing::warn!(port_no = %self.port_no, %error, "cannot share the port among threads; one thread receives from it");
                 Vec::new()
             }
         };
@@ -216,7 +216,7 @@ impl SwitchPort {
         let backend = match self.io().and_then(PortIo::sender) {
             Some(Ok(sender)) => Backend::Direct(sender),
             Some(Err(error)) => {
-                tracing::info!(port_no = %self.port_no, %error, "cannot send directly by another thread's port; sending through that thread");
+                tracing::info!(port_no = %self.port_no, %error, "cannot send directly through another thread's port; sending through that thread");
                 outlet()
             }
             None => outlet(),

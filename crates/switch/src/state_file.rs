@@ -425,7 +425,7 @@ impl SavedState {
     /// Checks the contents of a file.
     fn parse(bytes: Vec<u8>) -> Result<Self, &'static str> {
         if !bytes.starts_with(FAMILY) {
-            return Err("is none that a switch has written");
+            return Err("was not written by a switch");
         }
         let mut magics = MAGICS_BEFORE.iter().chain([&MAGIC]);
         if !magics.any(|magic| bytes.starts_with(magic)) {
@@ -433,7 +433,7 @@ impl SavedState {
         }
         let end = bytes.len().saturating_sub(DIGEST_BYTES);
         if end < MAGIC.len() || Sha256::digest(&bytes[..end])[..] != bytes[end..] {
-            return Err("is not whole, or was changed");
+            return Err("is incomplete or was changed");
         }
         let mut saved = Self {
             bytes,

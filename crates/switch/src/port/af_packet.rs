@@ -108,7 +108,7 @@ impl AfPacketPort {
         };
         Ok(Self {
             _promiscuity: Promiscuity::begin(&interface)
-                .map_err(opening.failed("listen to all of the interface"))?,
+                .map_err(opening.failed("enable promiscuous mode"))?,
             ring,
             large: vec![0; MAX_FRAME_BYTES],
             cut: 0,
@@ -315,7 +315,7 @@ impl Ring {
     }
 
     fn make(interface: &Interface, opening: &Opening) -> Result<Self, PortError> {
-        let socket = packet_socket().map_err(opening.failed("make a packet socket"))?;
+        let socket = packet_socket().map_err(opening.failed("create a packet socket"))?;
         let mtu = interface.mtu().map_err(opening.failed("read the MTU"))?;
         // Large MTUs get larger slots, up to the size of a block.
         let slot_bytes = (mtu + SLOT_HEADER_BYTES)
@@ -335,7 +335,7 @@ impl Ring {
     /// Binds the socket. This is the last step, so that all frames are put into the ring.
     fn listen(&self, interface: &Interface, opening: &Opening) -> Result<(), PortError> {
         bind(&self.socket, interface.index, libc::ETH_P_ALL as u16)
-            .map_err(opening.failed("listen to the interface"))
+            .map_err(opening.failed("bind to the interface"))
     }
 }
 
@@ -456,10 +456,10 @@ struct Sender {
 
 impl Sender {
     fn open(interface: &Interface, opening: &Opening) -> Result<Self, PortError> {
-        let socket = packet_socket().map_err(opening.failed("make a packet socket"))?;
+        let socket = packet_socket().map_err(opening.failed("create a packet socket"))?;
         set(&socket, libc::PACKET_QDISC_BYPASS, &1)
             .and_then(|()| bind(&socket, interface.index, 0))
-            .map_err(opening.failed("send by the interface"))?;
+            .map_err(opening.failed("send through the interface"))?;
         Ok(Self {
             socket,
             bytes: Vec::new(),

@@ -116,8 +116,8 @@ impl AfXdpPort {
             )),
             error => opening.failed(what)(error),
         })?;
-        let promiscuity = Promiscuity::begin(&interface)
-            .map_err(opening.failed("listen to all of the interface"))?;
+        let promiscuity =
+            Promiscuity::begin(&interface).map_err(opening.failed("enable promiscuous mode"))?;
         let sockets = queues.receivers.iter().map(AsFd::as_fd);
         let redirect = Redirect::attach(interface.index, sockets, queues.kind.has_parts)
             .map_err(opening.failed("attach an XDP program"))?;

@@ -158,7 +158,7 @@ impl Drop for PcapPort {
 fn opening(name: &str) -> Opening<'_> {
     Opening {
         port: name,
-        needs: "a right to the file that we do not have",
+        needs: "permission for the file",
     }
 }
 
@@ -173,7 +173,7 @@ fn read_frames(path: &Path) -> Result<Vec<Vec<u8>>, PortError> {
     };
     let mut reader = PcapReader::new(io::BufReader::new(file)).map_err(no_pcap)?;
     if reader.header().datalink != DataLink::ETHERNET {
-        return Err(opening.unsuitable("is a capture of something else than Ethernet frames"));
+        return Err(opening.unsuitable("is a capture of frames other than Ethernet's"));
     }
     let mut frames = Vec::new();
     while let Some(packet) = reader.next_packet() {
@@ -185,7 +185,7 @@ fn read_frames(path: &Path) -> Result<Vec<Vec<u8>>, PortError> {
 fn create(path: &Path) -> Result<Record, PortError> {
     let name = path.to_string_lossy();
     let opening = opening(&name);
-    let file = File::create(path).map_err(opening.failed("make the record"))?;
+    let file = File::create(path).map_err(opening.failed("create the file"))?;
     let header = PcapHeader {
         snaplen: SNAP_LEN,
         datalink: DataLink::ETHERNET,
@@ -193,7 +193,7 @@ fn create(path: &Path) -> Result<Record, PortError> {
     };
     PcapWriter::with_header(BufWriter::new(file), header)
         .map_err(io::Error::other)
-        .map_err(opening.failed("begin the record"))
+        .map_err(opening.failed("write the file header"))
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ impl FromStr for PortSpec {
                     output: file(output),
                 })
             }
-            _ => Err(wrong("is of an unknown kind")),
+            _ => Err(wrong("has an unknown kind")),
         }
     }
 }

@@ -45,7 +45,7 @@ impl TapPort {
         let refused = |error: io::Error| match error.raw_os_error() {
             Some(libc::EINVAL) => opening
                 .unsuitable("is another kind of interface; expected a tap device or a free name"),
-            _ => opening.failed("make a tap device")(error),
+            _ => opening.failed("create a tap device")(error),
         };
         Self::attached(name, 0, false, refused)
     }
@@ -88,7 +88,7 @@ impl TapPort {
         let interface = Interface::find(name)?;
         interface
             .bring_up()
-            .map_err(opening.failed("switch the tap device on"))?;
+            .map_err(opening.failed("set the tap device up"))?;
         Ok(Self {
             device,
             interface,

@@ -111,12 +111,12 @@ impl DropCounts {
         [
             (
                 "receive_overruns",
-                "came faster than they were received",
+                "arrived faster than they were read",
                 self.receive_overruns,
             ),
             (
                 "port_blocked",
-                "came by a port that is configured to take nothing in",
+                "received by a port that is configured not to receive",
                 self.port_blocked,
             ),
             (
@@ -126,13 +126,13 @@ impl DropCounts {
             ),
             (
                 "table_misses",
-                "matched no entry of a table; OpenFlow 1.0's controllers are sent them",
+                "matched no entry of a table; OpenFlow 1.0's controllers receive them",
                 self.table_misses,
             ),
             ("meters", "dropped by a band of a meter", self.meters),
             (
                 "send_overruns",
-                "found no room in the port that was to send them, or in its queue",
+                "exceeded the space of the output port, or of its queue",
                 self.send_overruns,
             ),
             (
@@ -142,7 +142,7 @@ impl DropCounts {
             ),
             (
                 "packet_ins_overruns",
-                "packet-ins that found no room between threads",
+                "packet-ins that exceeded the space between threads",
                 self.packet_ins_overruns,
             ),
         ]

@@ -190,7 +190,7 @@ impl Prepared {
     fn new(sends: bool, memory: Option<&Memory>) -> Result<Self, Failure> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)
-            .map_err(|error| ("make an XDP socket", error))?;
+            .map_err(|error| ("create an XDP socket", error))?;
         if let Some(memory) = memory {
             let registered = memory.register(&socket);
             registered.map_err(|error| ("share memory with the kernel", error))?;
