@@ -53,7 +53,7 @@ pub enum HoldError {
         ours: u32,
     },
     /// The holder's version is incompatible. It has been requested to close everything and to stop.
-    #[error("the holder at {path} is of another version: {reason}; it closes its connections, and switches must reconnect", path = .path.display())]
+    #[error("the holder at {path} has another version: {reason}; it closes its connections, and switches must reconnect", path = .path.display())]
     OtherVersion {
         /// The holder's socket.
         path: PathBuf,

@@ -318,11 +318,11 @@ impl Holder {
             Role::Following(_) => self.refuse(
                 index,
                 format!(
-                    "the program that has the connections, process {pid}, does not let go of them within {LET_GO:?}; to \
+                    "the program that has the connections, process {pid}, does not release them within {LET_GO:?}; to \
                      replace it, end it with `kill -9 {pid}`, which loses nothing, and start again"
                 ),
             ),
-            _ => self.refuse(index, "the program did not say what it wants".into()),
+            _ => self.refuse(index, "the program sent no request".into()),
         }
     }
 

@@ -114,7 +114,7 @@ impl Header {
             return Err(Damaged::OtherLayout);
         }
         if words[HEADER_WORDS - 1] != sum(&words) {
-            return Err(Damaged::Inconsistent("its checksum is another"));
+            return Err(Damaged::Inconsistent("its checksum does not match"));
         }
         let state = |at: usize| State {
             position: words[at],
@@ -295,7 +295,7 @@ impl Journal {
         // The file may be truncated after output is sent, before the header is updated.
         let is_cut = sent < state.len && end.is_none_or(|end| end > file_len);
         if is_cut || header.record_len > HEADER_AT {
-            return Err(Damaged::Inconsistent("it is shorter than it says"));
+            return Err(Damaged::Inconsistent("it is shorter than its length field"));
         }
         let mut unsent = vec![0; (state.len - sent) as usize];
         read_at(&file, &mut unsent, OUTPUT_AT + sent)?;
@@ -474,7 +474,7 @@ fn write_at(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> Result<(), Errno> 
 fn read_at(file: &OwnedFd, mut bytes: &mut [u8], mut at: u64) -> Result<(), Damaged> {
     while !bytes.is_empty() {
         match pread(file, &mut *bytes, at)? {
-            0 => return Err(Damaged::Inconsistent("it is shorter than it says")),
+            0 => return Err(Damaged::Inconsistent("it is shorter than its length field")),
             count => {
                 bytes = &mut bytes[count..];
                 at += count as u64;

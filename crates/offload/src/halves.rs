@@ -162,7 +162,7 @@ impl Halves {
         }
         match Application::HELD.map(Application::form).contains(&set.form) {
             true => tracing::info!(
-                "this program does not use the tables that an earlier one left in the kernel; releasing them and answering alone"
+                "this program does not use the tables that an earlier one left in the kernel; releasing them, and answering alone"
             ),
             false => tracing::warn!(
                 found = set.form,
@@ -201,7 +201,7 @@ fn label(form: &str, number: u64) -> String {
 /// Reports to the holder which programs are loaded for its maps.
 fn rename(holder: &HolderLink, id: Id, label: String, maps: &[BorrowedFd]) {
     if let Err(error) = holder.replace_common(id, label, maps) {
-        tracing::warn!(%error, "cannot tell the holder which programs run in the kernel; the next program may use outdated ones");
+        tracing::warn!(%error, "cannot notify the holder of the programs in the kernel; the next program may use outdated ones");
     }
 }
 
