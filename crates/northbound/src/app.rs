@@ -179,7 +179,7 @@ impl App {
             )),
             Err(_) => Err(ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
-                "the body did not come in time",
+                "the body was not received in time",
             )),
         }
     }
@@ -190,7 +190,7 @@ impl App {
         let text = std::str::from_utf8(&bytes).map_err(|_| {
             ApiError::new(
                 StatusCode::BAD_REQUEST,
-                "the body is no text: expected UTF-8",
+                "the body is not text: expected UTF-8",
             )
         })?;
         if text.trim().is_empty() {

@@ -58,7 +58,7 @@ impl ConfSwitches {
         let bytes = kept.bytes - freed + size(key, &value) + switch;
         if bytes > MAX_BYTES {
             let error = format!(
-                "the values kept for switches would need {bytes} bytes: expected at most {MAX_BYTES}, so delete some first"
+                "the values stored for switches would need {bytes} bytes: expected at most {MAX_BYTES}, so delete some first"
             );
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error));
         }

@@ -122,7 +122,7 @@ pub enum NorthboundError {
     /// A token is too short to be a secret, or the file has none.
     #[error(
         "the tokens in {} cannot be used: expected one of {MIN_TOKEN_LENGTH} or more characters without spaces on each \
-         line, such as `openssl rand -hex 16` prints, and before it `read-only` if it may change nothing", .0.display()
+         line, such as `openssl rand -hex 16` prints, and before it `read-only` if it may make no changes", .0.display()
     )]
     BadTokens(PathBuf),
 }

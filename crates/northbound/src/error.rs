@@ -8,7 +8,7 @@ use urtica_controller::RequestError;
 use urtica_wire::{DatapathId, EncodeError};
 use utoipa::ToSchema;
 
-/// Why a request was not served. Its JSON is the body of the response.
+/// The reason why a request failed. Its JSON is the body of the response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema, thiserror::Error)]
 #[error("{error}")]
 pub struct ApiError {
@@ -16,7 +16,7 @@ pub struct ApiError {
     #[serde(skip)]
     #[schema(ignore)]
     pub(crate) status: StatusCode,
-    /// A sentence about the problem and the expected input.
+    /// The problem and the expected input.
     error: String,
     /// The part of the request that it is about, such as `match.eth_type`.
     #[serde(skip_serializing_if = "Option::is_none")]

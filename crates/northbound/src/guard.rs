@@ -108,7 +108,7 @@ fn check_access(access: Access, method: &Method, uri: &Uri) -> Result<(), ApiErr
         return Ok(());
     }
     let refused = format!(
-        "the token of the request may only read, and {method} {} may change something: expected GET, or a token that is not \
+        "the token of the request may only read, and {method} {} may make changes: expected GET, or a token that is not \
          marked read-only in the controller's file of tokens",
         uri.path()
     );

@@ -80,7 +80,7 @@ fn port_labels(info: &SwitchInfo, port: impl ToString) -> Labels {
 fn add_switches(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
     page.gauge(
         "switches",
-        "Switches that are connected",
+        "Connected switches",
         [(Labels::new(), switches.len() as u64)],
     );
     let version = |info: &Arc<SwitchInfo>| {
@@ -107,7 +107,7 @@ fn add_switches(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
         let bytes = app.network.queued_bytes(info.datapath_id)?;
         Some((switch_labels(info), bytes as u64))
     };
-    let help = "Bytes from outside of handlers that wait to be written to the switch; senders are refused at 4194304";
+    let help = "Bytes sent from outside of handlers and not yet written to the switch; sending fails at 4194304";
     page.gauge(
         "switch_queued_bytes",
         help,
@@ -130,12 +130,12 @@ fn add_kernel_halves(page: &mut Page, app: &App) {
     let totals = app.network.kernel_half_totals();
     page.gauge(
         "kernel_half_switches",
-        "Switches that the kernel answers or settles packets for",
+        "Switches for which the kernel answers or settles packets",
         [(Labels::new(), totals.switches())],
     );
     page.gauge(
         "kernel_half_memory_bytes",
-        "Memory of the kernel for these switches",
+        "Kernel memory used for these switches",
         [(Labels::new(), totals.bytes())],
     );
 }
@@ -148,7 +148,7 @@ fn add_waiting(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
         for (name, help, bytes) in [
             (
                 "switch_waiting_reply_bytes",
-                "Bytes of replies that wait for the switch to read them; until then nothing is read from it",
+                "Bytes of replies that the switch has not read; until then the controller does not read from it",
                 waiting.replies,
             ),
             (
@@ -205,12 +205,12 @@ const PORT_METRICS: [PortMetric; 8] = [
     }),
     (
         "port_received_dropped_packets",
-        "Packets that a port has dropped as they came",
+        "Received packets that a port has dropped",
         |port| port.rx_dropped,
     ),
     (
         "port_sent_dropped_packets",
-        "Packets that a port has dropped instead of sending them",
+        "Packets to be sent that a port has dropped",
         |port| port.tx_dropped,
     ),
     (
@@ -220,7 +220,7 @@ const PORT_METRICS: [PortMetric; 8] = [
     ),
     (
         "port_sent_errors",
-        "Packets that a port could not send for errors",
+        "Packets that a port could not send because of errors",
         |port| port.tx_errors,
     ),
 ];
@@ -251,7 +251,7 @@ fn add_port_stats(page: &mut Page, switches: &[Arc<SwitchInfo>], known: &[Known]
         let Some((counters, since)) = &known.counters else {
             continue;
         };
-        let help = "How old the counters of the switch's ports are, in whole seconds";
+        let help = "Age of the counters of the switch's ports, in whole seconds";
         let age_s = since.elapsed().as_secs();
         page.gauge(
             "switch_port_counters_age_seconds",
@@ -270,15 +270,11 @@ fn add_shards(page: &mut Page, app: &App) {
         let busy = Duration::from_nanos(counters.busy_ns.get());
         page.seconds(
             "shard_busy_seconds",
-            "How long a shard was busy",
+            "Time for which a shard was busy",
             [(labels(), busy)],
         );
         for (name, help, counter) in [
-            (
-                "shard_wakeups",
-                "How often a shard woke up",
-                &counters.waits,
-            ),
+            ("shard_wakeups", "Wake-ups of a shard", &counters.waits),
             (
                 "shard_reads",
                 "Reads from sockets of switches",
@@ -291,7 +287,7 @@ fn add_shards(page: &mut Page, app: &App) {
             ),
             (
                 "shard_connections",
-                "Connections that a shard has taken on",
+                "Connections assigned to a shard",
                 &counters.connections,
             ),
             (
@@ -309,7 +305,7 @@ fn add_shards(page: &mut Page, app: &App) {
         "Messages from outside of handlers and other work that wait for a shard",
         lengths.map(|(shard, length)| (vec![("shard", shard.to_string())], length as u64)),
     );
-    let help = "How long a shard was busy each time it woke up: no packet-in takes longer in the controller";
+    let help = "Time for which a shard was busy after each wake-up: no packet-in takes longer in the controller";
     let busy = app
         .network
         .busy_times()
@@ -342,7 +338,7 @@ fn add_programs(page: &mut Page, app: &App) {
     let rows = by_name
         .into_iter()
         .map(|(name, (sum, classes))| (vec![("program", name)], sum, classes));
-    let help = "How long packet-ins took in a program, from being read to being answered: the last of each read counts for all of it";
+    let help = "Time of packet-ins in a program, from the read to the reply; the time of the last packet-in of a read counts for all of them";
     page.histogram("packet_in_duration_seconds", help, rows);
 }
 
@@ -354,14 +350,14 @@ fn add_background(page: &mut Page, app: &App) {
         "Background programs that panicked and have ended",
         [(none(), counters.panics())],
     );
-    let help = "How often a background program ran for over a second without waiting";
+    let help = "Times that a background program ran for over a second without waiting";
     page.counter("background_stalls", help, [(none(), counters.stalls())]);
     page.counter(
         "northbound_requests",
-        "Requests that were admitted",
+        "Accepted requests",
         [(none(), app.served())],
     );
-    let help = "Requests that were refused: no token, another origin, too many";
+    let help = "Refused requests: no token, another origin, or too many";
     page.counter(
         "northbound_refused_requests",
         help,
@@ -375,13 +371,13 @@ fn add_background(page: &mut Page, app: &App) {
     );
     page.gauge(
         "start_time_seconds",
-        "When the program started, in seconds since 1970",
+        "Start time of the program, in seconds since 1970",
         [(none(), app.started_s)],
     );
     let name = |name: &String| (vec![("program", name.clone())], 1);
     page.gauge(
         "program_running",
-        "A program that runs",
+        "A running program",
         app.live.sources().programs.iter().map(name),
     );
 }
@@ -399,12 +395,12 @@ fn add_services(page: &mut Page, app: &App) {
         for (name, help, count) in [
             (
                 "discovery_sent_probes",
-                "Probes for links that were sent",
+                "Link probes sent",
                 counters.probes_sent(),
             ),
             (
                 "discovery_received_probes",
-                "Probes for links that came back",
+                "Link probes received",
                 counters.probes_received(),
             ),
             (
@@ -414,7 +410,7 @@ fn add_services(page: &mut Page, app: &App) {
             ),
             (
                 "discovery_overrun_frames",
-                "Frames of discovery that were not looked at, since a port sent too many",
+                "Frames that discovery ignored, because a port sent too many",
                 counters.overrun(),
             ),
         ] {
@@ -422,14 +418,10 @@ fn add_services(page: &mut Page, app: &App) {
         }
     }
     if let Some(hosts) = app.hosts() {
-        page.gauge(
-            "hosts",
-            "Hosts that are known",
-            [(none(), hosts.count() as u64)],
-        );
+        page.gauge("hosts", "Known hosts", [(none(), hosts.count() as u64)]);
         page.counter(
             "refused_hosts",
-            "Hosts that were not learnt, since there were too many",
+            "Hosts not learnt, because there were too many",
             [(none(), hosts.refused())],
         );
     }

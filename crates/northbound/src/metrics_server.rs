@@ -85,7 +85,7 @@ fn response(format: Format, page: Option<Page>) -> Response {
     match page {
         Some(page) => format.respond(page),
         None => {
-            let sentence = "it does not answer; expected a program that is not about to end\n";
+            let sentence = "it does not reply; expected a program that is not about to end\n";
             (StatusCode::SERVICE_UNAVAILABLE, sentence).into_response()
         }
     }

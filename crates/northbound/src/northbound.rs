@@ -196,7 +196,7 @@ async fn no_such_path(uri: Uri) -> ApiError {
 
 async fn no_such_method(method: Method, uri: Uri) -> ApiError {
     let error = format!(
-        "{} does not take {method}: expected a method that the header Allow lists",
+        "{} does not support {method}: expected a method that the header Allow lists",
         uri.path()
     );
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, error)

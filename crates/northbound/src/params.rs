@@ -18,7 +18,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         let raw = raw.map_err(|_| {
             ApiError::new(
                 StatusCode::BAD_REQUEST,
-                "the path is no text: expected UTF-8 behind each %",
+                "the path is not text: expected UTF-8 after each %",
             )
         })?;
         let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());

@@ -24,7 +24,7 @@ pub(crate) struct ControllerState {
     settings: Vec<Setting>,
 }
 
-/// A control program that runs.
+/// A running control program.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunningProgram {
     name: String,

@@ -44,14 +44,14 @@ pub(crate) struct SwitchChange {
     running: bool,
 }
 
-/// Which hosts ping.
+/// The hosts that ping.
 #[derive(Deserialize, ToSchema)]
 #[expect(
     dead_code,
     reason = "it describes the body; errors name its fields themselves"
 )]
 pub(crate) struct PingOrder {
-    /// The host that pings, by name; if both are left out, every host pings every other.
+    /// The host that pings, by name; if both are omitted, every host pings every other.
     #[schema(example = "h1")]
     from: Option<String>,
     /// The host that it pings.
@@ -59,7 +59,7 @@ pub(crate) struct PingOrder {
     to: Option<String>,
 }
 
-/// Which host sends packets to which.
+/// The sending and the receiving host.
 #[derive(Deserialize, ToSchema)]
 #[expect(
     dead_code,
@@ -100,7 +100,7 @@ pub(super) async fn link(
         ApiError::field(
             "link",
             text,
-            "a link's place in GET /api/v1/emulation, from 0",
+            "a link's position in GET /api/v1/emulation, from 0",
         )
         .example("/api/v1/emulation/links/0")
     })?;

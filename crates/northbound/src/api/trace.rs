@@ -42,7 +42,7 @@ const MAX_OUTPUTS: usize = 4_096;
 /// The Ethernet type of packets between hosts without IP addresses: one for local experiments (IEEE 802).
 const EXPERIMENTAL: u16 = 0x88b5;
 
-/// The way of a packet.
+/// The path of a packet.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Trace {
     /// The packet, as `ovs-ofctl` writes a match on all its headers.
@@ -143,7 +143,7 @@ pub(super) async fn trace(
     let ends = Ends::of(query)?;
     let (Some(discovery), Some(hosts)) = (app.discovery(), app.hosts()) else {
         let error =
-            "no way can be followed: expected `discovery` and `hosts` among the programs that run";
+            "no path can be traced: expected `discovery` and `hosts` among the programs that run";
         return Err(ApiError::new(StatusCode::CONFLICT, error));
     };
     let from = host(&hosts, "from", &ends.from)?;
@@ -164,7 +164,7 @@ pub(super) async fn trace(
     };
     let followed = timeout(deadline, followed).await.map_err(|_| {
         let error = format!(
-            "the switches on the way have not told their entries within {deadline:?}: expected switches that answer, or \
+            "the switches on the path did not report their entries within {deadline:?}: expected switches that answer, or \
              fewer such requests at a time"
         );
         ApiError::new(StatusCode::GATEWAY_TIMEOUT, error)
@@ -245,7 +245,7 @@ async fn load(app: &App, id: DatapathId) -> Result<Loader, ApiError> {
                 .map_err(|error| not_traceable(id, &error))?;
             if loader.flow_count() > MAX_ENTRIES {
                 let error = format!(
-                    "switch {id} has more than {MAX_ENTRIES} entries, too many to follow a packet here: expected `urtica trace`"
+                    "switch {id} has more than {MAX_ENTRIES} entries, too many to trace a packet here: expected `urtica trace`"
                 );
                 return Err(ApiError::new(StatusCode::CONFLICT, error));
             }

@@ -25,19 +25,19 @@ pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str)
         ),
         "unprotected" => (
             "switch_unprotected_entries",
-            "Permanent entries of a 1.0 switch that another program's delete may take along",
+            "Permanent entries of a 1.0 switch that another program's delete may also remove",
         ),
         "truncated" => (
             "switch_truncated_packets",
-            "Packets that could not be forwarded, since only their beginning came",
+            "Packets that could not be forwarded, because they were received truncated",
         ),
         "stalls" => (
             "switch_stalls",
-            "How often reading stopped, since the switch did not read its replies",
+            "Times that reading stopped, because the switch did not read its replies",
         ),
         "refused" => (
             "switch_refused_messages",
-            "Messages that were refused, since too many waited for the switch",
+            "Messages refused, because too many were queued for the switch",
         ),
         "auxiliaries" => (
             "switch_auxiliary_connections",
@@ -49,11 +49,11 @@ pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str)
         ),
         "role_changes" => (
             "switch_role_changes",
-            "How often the controller's role at the switch changed",
+            "Changes of the controller's role at the switch",
         ),
         "ports_refused" => (
             "switch_refused_ports",
-            "Ports beyond those that a switch may have",
+            "Ports ignored, because the switch has more than the limit",
         ),
         "answered_in_kernel" => (
             "switch_kernel_answered_packet_ins",
@@ -61,20 +61,20 @@ pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str)
         ),
         "passed_by_kernel" => (
             "switch_kernel_passed_input",
-            "How often the kernel passed input on that it does not answer",
+            "Times that the kernel passed on input that it does not answer",
         ),
         "fell_back" => (
             "switch_kernel_fallbacks",
-            "How often the kernel passed input on, since it could not keep up",
+            "Times that the kernel passed on input, because it could not keep up",
         ),
         "stepped_aside" => (
             "switch_kernel_steps_aside",
-            "How often the kernel half left a busy switch to the program",
+            "Times that the kernel half left a busy switch to the program",
         ),
         "through_rings" => ("switch_ring_bytes", "Bytes received through a ring"),
         "ring_full" => (
             "switch_full_rings",
-            "How often the kernel passed input on, since a ring was full",
+            "Times that the kernel passed on input, because a ring was full",
         ),
         other => (other, "A counter of the controller"),
     }

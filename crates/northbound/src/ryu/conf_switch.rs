@@ -26,8 +26,9 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 }
 
 fn no_switch(id: DatapathId) -> ApiError {
-    let error =
-        format!("nothing is kept for switch {id}: expected one that GET /v1.0/conf/switches lists");
+    let error = format!(
+        "no values are stored for switch {id}: expected one that GET /v1.0/conf/switches lists"
+    );
     ApiError::new(StatusCode::NOT_FOUND, error)
 }
 

@@ -129,7 +129,7 @@ pub(super) fn unknown_field(
 ) -> ApiError {
     let meant = did_you_mean(name, known);
     let expected = format!("a field of OpenFlow {version}{meant}");
-    ApiError::field(object.path(name), "no field of a match", &expected).example("\"in_port\": 1")
+    ApiError::field(object.path(name), "not a match field", &expected).example("\"in_port\": 1")
 }
 
 /// Reads a VLAN id. A decimal id is that of tagged packets; a hexadecimal one includes OFPVID_PRESENT, or is for untagged

@@ -286,7 +286,7 @@ fn check_parts(body: &Object) -> Result<(), ApiError> {
         None => Ok(()),
         Some((name, _)) => Err(ApiError::field(
             name,
-            "no part of a rule",
+            "not part of a rule",
             "match, actions or priority",
         )),
     }
@@ -305,7 +305,7 @@ fn action(body: &Object) -> Result<QosAction, ApiError> {
     if let Some((name, _)) = actions.iter().find(|(name, _)| !is_known(name)) {
         return Err(ApiError::field(
             actions.path(name),
-            "no action of a rule",
+            "not an action of a rule",
             EXPECTED,
         ));
     }

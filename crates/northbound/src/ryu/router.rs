@@ -123,7 +123,7 @@ impl Added {
         let is_part = |name: &str| ["address", "destination", "gateway"].contains(&name);
         let expected = "address, or gateway and maybe destination";
         if let Some((name, _)) = body.iter().find(|(name, _)| !is_part(name)) {
-            return Err(ApiError::field(name, "no part of a router", expected));
+            return Err(ApiError::field(name, "not part of a router", expected));
         }
         if body.get("address").is_some() {
             let (address, subnet) = parse_address(body, "address")?;

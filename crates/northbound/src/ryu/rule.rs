@@ -117,7 +117,7 @@ pub(super) fn check_known(body: &Object, others: &[&str]) -> Result<(), ApiError
         None => Ok(()),
         Some((name, _)) => Err(ApiError::field(
             body.path(name),
-            "no part of a rule",
+            "not part of a rule",
             &format!("one of {}, {}", FIELDS.join(", "), others.join(", ")),
         )),
     }

@@ -43,9 +43,13 @@ fn missing_values_are_404_and_invalid_ones_400() {
         (
             lab.get(&switch),
             404,
-            "nothing is kept for switch 0000000000000001",
+            "no values are stored for switch 0000000000000001",
         ),
-        (lab.delete(&switch, ""), 404, "nothing is kept for switch"),
+        (
+            lab.delete(&switch, ""),
+            404,
+            "no values are stored for switch",
+        ),
         (lab.get(&key), 404, "the key is key: expected one that GET"),
         (lab.delete(&key, ""), 404, "the key is key"),
         (lab.put(&key, "{\"a\": "), 400, "line 1"),
@@ -54,7 +58,7 @@ fn missing_values_are_404_and_invalid_ones_400() {
             400,
             "dpid is s1",
         ),
-        (lab.post(&key, "1"), 405, "does not take POST"),
+        (lab.post(&key, "1"), 405, "does not support POST"),
     ] {
         assert_eq!(response.status, status, "{response:?}");
         assert!(response.body.contains(expected), "{response:?}");

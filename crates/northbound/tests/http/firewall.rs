@@ -242,7 +242,7 @@ fn bad_requests_get_ryus_status_and_a_sentence() {
         (
             RULES,
             r#"{"nw_dts": "10.0.0.1"}"#,
-            "nw_dts is no part of a rule",
+            "nw_dts is not part of a rule",
         ),
         (RULES, r#"{"nw_proto": "TCP"}"#, "dl_type is missing"),
         (RULES, r#"{"nw_src": "10.0.0.1""#, "line 1"),

@@ -229,7 +229,7 @@ fn bad_requests_get_a_sentence_that_names_the_field() {
             "flowentry/add",
             "{\"dpid\": 1, \"match\": {\"nw_typ\": 5}}",
             400,
-            "match.nw_typ is no field of a match",
+            "match.nw_typ is not a match field",
         ),
         (
             "flowentry/add",
@@ -358,7 +358,7 @@ fn bad_requests_get_a_sentence_that_names_the_field() {
         ),
         (
             r#"{"dpid": 1, "match": {"eth_type": 5}}"#,
-            "no field of a match: expected a field of OpenFlow 1.0",
+            "not a match field: expected a field of OpenFlow 1.0",
         ),
         (r#"{"dpid": 1, "match": {"in_port": 70000}}"#, "has 16 bits"),
         (

@@ -182,13 +182,13 @@ fn bad_requests_get_ryus_status_and_a_sentence() {
             RULES,
             r#"{"match": {}, "rule": 1}"#,
             400,
-            "rule is no part of a rule",
+            "rule is not part of a rule",
         ),
         (
             RULES,
             r#"{"match": {"priority": 1}}"#,
             400,
-            "match.priority is no part of a rule",
+            "match.priority is not part of a rule",
         ),
         (
             RULES,

@@ -353,7 +353,7 @@ fn bad_requests_get_ryus_status_and_a_sentence() {
             "/router/0000000000000001",
             r#"{"gateway": "10.0.0.1", "metric": 1}"#,
             400,
-            "metric is no part of a router",
+            "metric is not part of a router",
         ),
         ("/router/0000000000000001/1", "{}", 400, "vlan_id is 1"),
         (
