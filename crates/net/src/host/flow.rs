@@ -39,7 +39,7 @@ impl fmt::Display for FlowReport {
             self.sent, self.received, self.received_bytes
         )?;
         if self.sent_again > 0 {
-            write!(f, ", {} of them sent again", self.sent_again)?;
+            write!(f, ", {} of them retransmitted", self.sent_again)?;
         }
         if let Some(took) = self.took {
             let megabits = self.received_bytes as f64 * 8.0 / 1e6;

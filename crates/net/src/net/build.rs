@@ -170,7 +170,7 @@ impl Plugs {
             return Err(NetError::Plan(sentence));
         }
         if !self.used.insert(port) {
-            return Err(NetError::Plan(format!("two links are in the port {port}")));
+            return Err(NetError::Plan(format!("two links use the port {port}")));
         }
         Ok(End::Switch(switch, port.port_no))
     }

@@ -373,7 +373,7 @@ impl Net {
         };
         let ended = match segment.content {
             Content::Open => return,
-            Content::Close => Err("the controller has ended it".to_owned()),
+            Content::Close => Err("the controller closed it".to_owned()),
             Content::Bytes(bytes) => {
                 self.kernel.tell(Event::ToSwitch(switch, &bytes));
                 let handled = powered.switch.handle_input(side.id, &bytes, now);

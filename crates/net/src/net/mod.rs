@@ -90,7 +90,7 @@ pub enum NetError {
         expected: String,
     },
     /// The id belongs to another network.
-    #[error("there is no {kind} {id} in this network; expected one that it gave out")]
+    #[error("there is no {kind} {id} in this network; expected one that it returned")]
     NoSuchId {
         /// The kind of object that was looked up.
         kind: &'static str,
@@ -104,7 +104,7 @@ pub enum NetError {
     #[error("a host cannot be in VLAN {0}; expected 1 to 4094")]
     NoVlan(u16),
     /// A controller's address cannot be resolved.
-    #[error("cannot find the controller {0}: {1}; expected a host that there is")]
+    #[error("cannot find the controller {0}: {1}; expected an existing host")]
     Address(String, String),
     /// A watcher has stopped the network.
     #[error(transparent)]

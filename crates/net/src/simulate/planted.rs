@@ -89,9 +89,9 @@ impl PlantedBug {
             }
             Self::ForgottenEntries => "an entry for each sender, without a time-out",
             Self::DropReserved => "datagrams to another subnet are dropped without a reason",
-            Self::BelieveReplies => "whoever claimed an address last gets its packets",
+            Self::BelieveReplies => "the last host to claim an address receives its packets",
             Self::BlameProvoked => {
-                "a host that requests many addresses is dropped, also if provoked"
+                "a host that requests many addresses is dropped, even if provoked"
             }
             Self::SharedBudget => "all hosts share one budget of packets a second",
             Self::SharedTable => "all hosts share one table, in which no port has a share",

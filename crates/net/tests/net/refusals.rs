@@ -54,7 +54,7 @@ fn rejects_contradictory_plans() {
         Net::new(&plan, config()).err().unwrap().to_string()
     };
     let twice = told(|plan| plan.hosts[1].attached = plan.hosts[0].attached);
-    assert!(twice.contains("two links are in the port"), "{twice}");
+    assert!(twice.contains("two links use the port"), "{twice}");
     let nowhere = told(|plan| drop(plan.switches.pop()));
     assert!(
         nowhere.contains("there is no switch for the port"),

@@ -148,17 +148,20 @@ fn is_found(scenario: &Scenario, sentence: &str) {
 fn finds_unlimited_floods() {
     let mut unlimited = options();
     unlimited.l2.l2_flood_limit = Some(FloodLimit::NONE);
-    is_found(&l2(unlimited), "what a host floods is bounded");
+    is_found(&l2(unlimited), "the floods of a host are bounded");
     let mut unlimited = options();
     unlimited.routing.routing_flood_limit = Some(FloodLimit::NONE);
     let kinds = [FaultKind::UnknownFlood];
-    is_found(&routing(unlimited, &kinds), "what a host floods is bounded");
+    is_found(
+        &routing(unlimited, &kinds),
+        "the floods of a host are bounded",
+    );
 }
 
 #[test]
 fn finds_unlimited_sweeps() {
     let kinds = [FaultKind::Sweep];
-    is_found(&unprotected(&kinds), "what a host floods is bounded");
+    is_found(&unprotected(&kinds), "the floods of a host are bounded");
 }
 
 #[test]

@@ -130,7 +130,7 @@ impl Act {
             }
             Self::Announce(host) => format!("{} announces itself", names.host(host)),
             Self::SetLossFrom(link, end, probability) => format!(
-                "{} loses {:.0} in 100 of what is sent at its {} end",
+                "{} loses {:.0} in 100 of the frames sent at its {} end",
                 names.link(link),
                 100.0 * probability,
                 if end == 0 { "first" } else { "second" }
@@ -197,7 +197,7 @@ impl Act {
                 victim,
                 owner,
             } => format!(
-                "{} tells {} that it has the address of {}",
+                "{} claims to {} that it has the address of {}",
                 names.host(liar),
                 names.host(victim),
                 names.host(owner)
@@ -208,7 +208,7 @@ impl Act {
                 owner,
                 form,
             } => format!(
-                "{} tells {} by {form} that it has the address of {}",
+                "{} claims to {} by {form} that it has the address of {}",
                 names.host(liar),
                 if form.is_for_all() {
                     "all"

@@ -16,7 +16,7 @@ use std::time::Duration;
 use urtica_wire::MacAddr;
 use urtica_wire::packet::{Headers, ether_type};
 
-const SENTENCE: &str = "what a host floods is bounded";
+const SENTENCE: &str = "the floods of a host are bounded";
 
 /// Counts flooded frames.
 pub(super) struct BoundedFloods(Rc<RefCell<Floods>>);

@@ -32,7 +32,7 @@ impl Invariant for NoLeaks {
         if !net.run_until(is_quiet, SETTLED_WITHIN) {
             let (frames, bytes) = (net.frames_under_way(), net.control_bytes_under_way());
             return Err(format!(
-                "{frames} frames and {bytes} bytes for or of the controller are under way"
+                "{frames} frames and {bytes} bytes to or from the controller are under way"
             ));
         }
         check_connections(net)?;

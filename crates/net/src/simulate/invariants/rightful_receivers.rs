@@ -13,7 +13,7 @@ use std::time::Duration;
 use urtica_wire::MacAddr;
 use urtica_wire::packet::Headers;
 
-const SENTENCE: &str = "no host receives what is sent to another one's address";
+const SENTENCE: &str = "no host receives packets sent to another host's address";
 
 /// Checks every IP packet that reaches a host.
 pub(super) struct RightfulReceivers {

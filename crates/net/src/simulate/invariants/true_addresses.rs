@@ -13,7 +13,7 @@ use std::time::Duration;
 use urtica_wire::MacAddr;
 use urtica_wire::packet::{Headers, icmpv6};
 
-const SENTENCE: &str = "no host is told that another one's address is a third one's";
+const SENTENCE: &str = "no host receives another host's address as that of a third";
 
 /// Checks every message that reaches a host and maps an address to a MAC address.
 pub(super) struct TrueAddresses {
