@@ -214,7 +214,7 @@ pub enum BandwidthError {
     },
     /// The hosts of a port would have reserved too much.
     #[error(
-        "the hosts of port {port} have {reserved_bps} of the {max_bps} b/s that they may reserve, and requested {bps}; release some, or raise --bandwidth-per-port"
+        "the hosts of port {port} have reserved {reserved_bps} of their {max_bps} b/s, and requested {bps}; release some, or raise --bandwidth-per-port"
     )]
     TooMuchOfPort {
         /// The port.
@@ -410,7 +410,7 @@ impl BandwidthState {
     /// Handles a flow with an unknown host. Leaves this packet to later programs, which may find the host, and drops the
     /// following ones for a while, unless best effort is set.
     fn keep_out(&self, switch: &mut Switch, key: FlowKey, at: PortId, error: &BandwidthError) {
-        urtica_log::info!(about: at, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}, and no gateway, as bandwidth is reserved within a subnet");
+        urtica_log::info!(about: at, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "no bandwidth for a flow: {error}, and no gateway, as bandwidth is reserved within a subnet");
         self.note_refusal(&key, error);
         if !self.config.best_effort {
             drop_for_a_while(switch, key);
@@ -501,7 +501,7 @@ impl BandwidthState {
         ends: (PortId, PortId),
         error: &BandwidthError,
     ) {
-        urtica_log::info!(about: ends.0, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}");
+        urtica_log::info!(about: ends.0, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "no bandwidth for a flow: {error}");
         self.note_refusal(&key, error);
         let topology = self.discovery.topology().load();
         let shortest = k_shortest::paths(&topology, ends.0, ends.1).next();

@@ -103,18 +103,18 @@ impl ProgramOptions for GlobalArgs {}
 pub(crate) static LOCK_FREE_ROW: Row<GlobalArgs> = Row {
     about: About::forwarder(
         "global",
-        "as l2, but all switches share one table of hosts, without locks",
+        "like l2, but all switches share one table of hosts, without locks",
     ),
     add: add::<LockFree>,
 };
 
 pub(crate) static LOCKED_ROW: Row<GlobalArgs> = Row {
-    about: About::forwarder("global-mutex", "as global, with mutexes"),
+    about: About::forwarder("global-mutex", "like global, with mutexes"),
     add: add::<Locked>,
 };
 
 pub(crate) static TRANSACTIONAL_ROW: Row<GlobalArgs> = Row {
-    about: About::forwarder("global-stm", "as global, with transactions"),
+    about: About::forwarder("global-stm", "like global, with transactions"),
     add: add::<Transactional>,
 };
 

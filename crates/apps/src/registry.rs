@@ -285,7 +285,7 @@ fn warn_of_no_forwarder(rows: &[&dyn AnyRow]) -> Option<String> {
     let forwarders = all.filter(|about| about.forwards == Forwards::All);
     let names: Vec<_> = forwarders.map(|about| about.name).collect();
     Some(format!(
-        "nothing forwards packets{but}: hosts will not reach each other; expected one of these programs, too: {}",
+        "no program forwards packets{but}: hosts will not reach each other; expected one of these programs, too: {}",
         names.join(", ")
     ))
 }

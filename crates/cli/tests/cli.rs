@@ -292,11 +292,14 @@ fn options_of_a_program_that_does_not_run_are_refused() {
 #[test]
 fn programs_without_forwarding_are_reported() {
     for (programs, expected) in [
-        ("security", Some("nothing forwards packets: hosts will")),
-        ("discovery,hosts", Some("nothing forwards packets: hosts")),
+        ("security", Some("no program forwards packets: hosts will")),
+        (
+            "discovery,hosts",
+            Some("no program forwards packets: hosts"),
+        ),
         (
             "bandwidth",
-            Some("nothing forwards packets but flows with a demand (bandwidth): hosts will"),
+            Some("no program forwards packets but flows with a demand (bandwidth): hosts will"),
         ),
         ("bandwidth,l2", None),
         ("security,routing", None),
@@ -304,7 +307,7 @@ fn programs_without_forwarding_are_reported() {
         let (running, said) = Running::start_programs(programs);
         running.end_by(Signal::TERM);
         assert_eq!(
-            said.contains("nothing forwards"),
+            said.contains("no program forwards"),
             expected.is_some(),
             "{said}"
         );

@@ -221,7 +221,7 @@ impl Provisioner {
 }
 
 /// The outcome of a job, as a future.
-#[must_use = "the work goes on without it, but nobody hears how it ends"]
+#[must_use = "the job continues without it, but its result is lost"]
 pub struct Outcome<T>(Result<oneshot::Receiver<Result<T, ProvisionError>>, ProvisionError>);
 
 /// A path being set up: see [`Provisioner::provision`].

@@ -29,7 +29,7 @@ fn add(setup: &mut Setup, args: &BandwidthArgs) -> Result<(), String> {
     }
     if config.demands.is_empty() {
         tracing::warn!(
-            "bandwidth reserves nothing, because it has no demand; expected --bandwidth-demand 'RATE MATCH'"
+            "bandwidth reserves nothing, since it has no demands; expected --bandwidth-demand 'RATE MATCH'"
         );
     }
     setup.answer_for_hosts();

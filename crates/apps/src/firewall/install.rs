@@ -66,8 +66,8 @@ enum InstallError {
     #[error("the switch did not confirm them within {CONFIRM_WITHIN:?}")]
     Timeout,
     #[error(
-        "it neither matches fragments as Open vSwitch does nor drops them, and rules that look at ports or protocols would be \
-         passed by fragmenting"
+        "it neither matches fragments as Open vSwitch does nor drops them, and fragments would bypass rules that match ports \
+         or protocols"
     )]
     Fragments,
 }

@@ -17,7 +17,7 @@ pub(super) static DISCOVERY: Row = Row {
 pub(super) static HOSTS: Row = Row {
     about: About::service(
         Service::Hosts,
-        "finds hosts and their addresses, and follows them",
+        "finds hosts and their addresses, and tracks their moves",
     ),
     add: |setup, ()| {
         setup.hosts();
@@ -37,7 +37,10 @@ pub(super) static NEIGHBOUR_PROXY: Row = Row {
 };
 
 pub(super) static ROUTES: Row = Row {
-    about: About::service(Service::Routes, "keeps shortest paths between all switches"),
+    about: About::service(
+        Service::Routes,
+        "maintains shortest paths between all switches",
+    ),
     add: |setup, ()| {
         setup.routes();
         Ok(())

@@ -106,7 +106,7 @@ fn default_entry() -> Message<'static> {
 pub(crate) static ROW: Row = Row {
     about: About::new(
         "rest_qos",
-        "marks, meters and queues packets as requests to --northbound say, as Ryu's did",
+        "marks, meters and queues packets as requests to --northbound specify, as Ryu's did",
     ),
     add: |setup, ()| {
         let qos = setup.ryu().qos.clone();
@@ -264,11 +264,11 @@ impl SwitchHandler for QosHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
         let (id, info) = (switch.datapath_id(), switch.info());
         if info.version == Version::Of10 || info.n_tables <= NEXT_TABLE {
-            urtica_log::error!(about: id, dp_id = %id, "rest_qos leaves the switch alone: expected OpenFlow 1.3 and two flow tables");
+            urtica_log::error!(about: id, dp_id = %id, "rest_qos does not manage the switch: expected OpenFlow 1.3 and two flow tables");
             return;
         }
         self.0.join(id, |shaped| install(shaped, switch));
-        tracing::info!(dp_id = %id, "rest_qos has the switch");
+        tracing::info!(dp_id = %id, "rest_qos manages the switch");
     }
 
     fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {

@@ -113,7 +113,7 @@ impl Routed {
 pub(crate) static ROW: Row = Row {
     about: About::forwarder(
         "rest_router",
-        "routes between the subnets that requests to --northbound name, as Ryu's did",
+        "routes between the subnets given in requests to --northbound, as Ryu's did",
     ),
     add: |setup, ()| {
         let router = setup.ryu().router.clone();
@@ -238,7 +238,7 @@ impl RestRouter {
             Ok(network.send_all(id, &messages)?)
         });
         if let Err(error) = undone {
-            urtica_log::warn!(about: id, dp_id = %id, %error, "the switch may have entries left of what it has refused");
+            urtica_log::warn!(about: id, dp_id = %id, %error, "the switch may still have some entries of a refused request");
         }
     }
 

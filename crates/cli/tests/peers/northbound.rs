@@ -128,7 +128,7 @@ fn ovs_queues_are_set_up_as_in_ryus_book() {
         &["-X", "PUT", "-d", &database],
         "/v1.0/conf/switches/0000000000000001/ovsdb_addr",
     );
-    eventually("rest_qos has the switch", DEADLINE, || {
+    eventually("rest_qos manages the switch", DEADLINE, || {
         room.command("curl")
             .args(["--silent", "--fail", &format!("{URL}{queues}")])
             .output()

@@ -43,7 +43,7 @@ impl SwitchHandler for RouterHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
         let id = switch.datapath_id();
         self.membership.join(id, |routed| install(routed, switch));
-        tracing::info!(dp_id = %id, "rest_router has the switch");
+        tracing::info!(dp_id = %id, "rest_router manages the switch");
     }
 
     fn tick_interval(&self) -> Option<Duration> {
