@@ -144,7 +144,7 @@ fn read_extension(extension: &ExtensionView<'_>) {
             );
         }
         ExtensionView::Authentication(view) => {
-            // A length that is no multiple of 8, against RFC 4302, is written padded or not at all.
+            // A length that is not a multiple of 8, against RFC 4302, is written padded or not at all.
             let mut out = Vec::new();
             if view.to_header().write(&mut out).is_ok() {
                 let again = AuthenticationView::new(&out).expect("it was written");

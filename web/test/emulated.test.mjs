@@ -132,7 +132,7 @@ test("the demonstration is shown, and acted on", async (t) => {
   // The test must not open a browser.
   const program = new Program(t, ["demo", "--topology=ring,3", "--web=127.0.0.1:0"], { BROWSER: "true" });
   const [, url] = await program.says(/the network in a browser: (\S+)/);
-  await program.says(/Pick a link to cut it/);
+  await program.says(/Select a link to cut it/);
   const page = await open(browser, t, url);
   await until(page, isLive);
   await until(page, says, "3 switches, 3 links, 3 hosts");

@@ -243,7 +243,7 @@ impl LoadConfig {
         if u64::from(self.warmup) + u64::from(self.cooldown) >= u64::from(self.tests) {
             let (warmup, cooldown, tests) = (self.warmup, self.cooldown, self.tests);
             return Err(Error::invalid(format!(
-                "warmup ({warmup}) + cooldown ({cooldown}) leave none of {tests} tests to count"
+                "warmup ({warmup}) + cooldown ({cooldown}) leave no tests of {tests} to count"
             )));
         }
         if !(MIN_FRAME_LEN..=MAX_FRAME_LEN).contains(&self.frame_len) {

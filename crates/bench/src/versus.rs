@@ -398,7 +398,7 @@ impl Comparison {
     /// Formats the comparison as a table.
     pub fn table(&self) -> String {
         let mut table = format!(
-            "{} switches, {}, OpenFlow {}; median (min to max) of {} rounds in turn\n\
+            "{} switches, {}, OpenFlow {}; median (min to max) of {} interleaved rounds\n\
              ratio = urtica l2 / this, median of the rounds' (and where it lies with 95 % confidence)\n\n\
              {:<20} {:>40} {:>19} {:>32} {:>19} {:>32} {:>19}\n",
             self.switches,

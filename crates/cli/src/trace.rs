@@ -199,7 +199,7 @@ mod tests {
         let error = compare(sent, Some(Outcome::default())).unwrap_err();
         let told = error.to_string();
         assert!(
-            told.starts_with("THE COMPILED FORM DOES SOMETHING ELSE"),
+            told.starts_with("THE COMPILED FORM HANDLES THIS PACKET DIFFERENTLY"),
             "{told}"
         );
         let (plain, compiled) = told.split_once("the compiled form:").unwrap();

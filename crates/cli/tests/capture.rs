@@ -99,7 +99,7 @@ fn record(file: &Path, controller: &Daemon, version: &str) {
     let (went_well, output) = said(&arguments);
     assert!(went_well, "{output}");
     let told = capture.interrupt();
-    assert!(told.contains("of 2 connections; 0 left out"), "{told}");
+    assert!(told.contains("of 2 connections; 0 skipped"), "{told}");
 }
 
 #[test]

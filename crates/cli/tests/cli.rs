@@ -417,7 +417,7 @@ fn invalid_flows_are_refused_with_the_expected_input() {
         ),
         (
             &["add-flow", "tcp:127.0.0.1:1", "actions=output:eth1"],
-            "if it is a port's name, its number is requested from the switch, but: cannot connect to tcp:127.0.0.1:1",
+            "if it is a port's name, its number cannot be read from the switch: cannot connect to tcp:127.0.0.1:1",
         ),
         (
             &["show", "tcp:127.0.0.1:1"],

@@ -42,7 +42,7 @@ fn the_long_version_lists_compiled_features() {
         if cfg!(feature = "web") {
             "page: yes\n"
         } else {
-            "page: no, since the feature web was not asked for: "
+            "page: no, since the feature web is not enabled: "
         },
         "switch: ",
         "built for ",

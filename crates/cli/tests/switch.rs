@@ -531,9 +531,9 @@ fn an_unusable_state_file_prevents_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state");
     for (content, expected) in [
-        ("", "none that a switch has written"),
+        ("", "was not written by a switch"),
         ("urtica switch state 9\n", "of another version"),
-        ("urtica switch state 1\n", "is not whole"),
+        ("urtica switch state 1\n", "is incomplete"),
     ] {
         std::fs::write(&file, content).unwrap();
         let output = Switch::command(folder.path(), &["--state", "state"]).output();

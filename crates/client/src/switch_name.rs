@@ -36,8 +36,8 @@ pub enum SwitchNameError {
 fn bridges(there: &[String]) -> String {
     match there {
         [] => "a bridge of an Open vSwitch that runs on this machine".to_owned(),
-        [one] => format!("the bridge there is, {one}"),
-        some => format!("one of the bridges there are: {}", some.join(", ")),
+        [one] => format!("the only bridge, {one}"),
+        some => format!("one of the bridges: {}", some.join(", ")),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn ask_with_input(program: &str, arguments: &[&str], input: &str) -> Result<
     let said = String::from_utf8_lossy(&output.stderr);
     let said: Vec<_> = said.lines().map(str::trim).collect();
     Err(NoAnswer::Refused(match said.join(" ") {
-        said if said.is_empty() => format!("{program} gave up ({})", output.status),
+        said if said.is_empty() => format!("{program} failed ({})", output.status),
         said => said,
     }))
 }

@@ -83,7 +83,7 @@ macro_rules! thinned {
         const LEVEL: $crate::tracing::Level = $crate::tracing::Level::$level;
         if $crate::tracing::event_enabled!(LEVEL) { if let Some(left_out) = $crate::admit(LEVEL, $about) {
             if let Some(suppressed) = left_out.elsewhere() {
-                $crate::tracing::event!(LEVEL, suppressed, "log lines about others were left out");
+                $crate::tracing::event!(LEVEL, suppressed, "suppressed log lines about others");
             }
             $crate::tracing::event!(LEVEL, suppressed = left_out.here(), $($line)+);
         } }

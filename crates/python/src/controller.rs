@@ -126,7 +126,7 @@ impl Network {
 /// Returns a time in seconds.
 pub(crate) fn seconds(value: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(value).map_err(|_| {
-        PyValueError::new_err(format!("{value} is no time: expected seconds, 0 or more"))
+        PyValueError::new_err(format!("{value} is not a time: expected seconds, 0 or more"))
     })
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn controller(
     };
     let version = version.parse().map_err(|_| {
         PyValueError::new_err(format!(
-            "'{version}' is no version: expected '1.0' or '1.3'"
+            "'{version}' is not a version: expected '1.0' or '1.3'"
         ))
     })?;
     let mut session = controller::SessionConfig::default();

@@ -106,7 +106,7 @@ fn session(versions: &[String]) -> PyResult<controller::SessionConfig> {
     let parsed = versions.iter().map(|version| {
         version.parse().map_err(|_| {
             PyValueError::new_err(format!(
-                "'{version}' is no version: expected '1.0' or '1.3'"
+                "'{version}' is not a version: expected '1.0' or '1.3'"
             ))
         })
     });

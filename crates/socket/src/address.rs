@@ -158,7 +158,7 @@ fn parse_host(text: &str, rest: &str) -> Result<(String, u16), AddressError> {
     if host.is_empty() {
         return Err(AddressError::new(
             text,
-            "names no host; write tcp:HOST[:PORT] or ssl:HOST[:PORT]",
+            "has no host; expected tcp:HOST[:PORT] or ssl:HOST[:PORT]",
         ));
     }
     match port.unwrap_or(DEFAULT_PORT) {
@@ -207,7 +207,7 @@ fn parse_listen_host(text: &str, host: &str) -> Result<IpAddr, AddressError> {
         None => host.parse::<Ipv4Addr>().map(IpAddr::V4).map_err(|_| {
             AddressError::new(
                 text,
-                "must give the address to listen at as an IP address: ptcp:[PORT][:HOST] or pssl:[PORT][:HOST]",
+                "must have the address to listen at as an IP address: ptcp:[PORT][:HOST] or pssl:[PORT][:HOST]",
             )
         }),
     }
@@ -253,7 +253,7 @@ impl AddressError {
     fn unbracketed(text: &str) -> Self {
         Self::new(
             text,
-            "has more colons than expected; write IPv6 addresses in brackets, as in [::1]",
+            "has too many colons; expected IPv6 addresses in brackets, as in [::1]",
         )
     }
 }
@@ -360,8 +360,8 @@ mod tests {
             ("", "known forms"),
             ("localhost", "known forms"),
             ("udp:1.2.3.4", "known forms"),
-            ("tcp:", "names no host"),
-            ("tcp::6653", "names no host"),
+            ("tcp:", "has no host"),
+            ("tcp::6653", "has no host"),
             ("tcp:h:0", "port 0"),
             ("tcp:h:65536", "from 0 to 65535"),
             ("tcp:::1", "brackets"),
@@ -372,7 +372,7 @@ mod tests {
             ("ptcp:1:localhost", "IP address"),
             ("ptcp:1:::1", "brackets"),
             ("unix:", "no file"),
-            ("ssl:", "names no host"),
+            ("ssl:", "has no host"),
             ("ssl:h:0", "port 0"),
             ("pssl:1:localhost", "IP address"),
         ] {

@@ -66,7 +66,7 @@ fn a_full_table_refuses_new_keys() {
     assert_eq!(table.insert(1000, 1), Err(full));
     assert_eq!(
         full.to_string(),
-        "the table is full: it holds 100 entries; remove some, or allow more when making it"
+        "the table is full: it holds 100 entries; remove some, or allow more when creating it"
     );
     assert_eq!(table.insert(50, 2), Ok(Some(1)), "a change is no new entry");
     assert_eq!(table.remove(7), Some(1));

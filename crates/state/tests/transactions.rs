@@ -321,7 +321,7 @@ fn a_transaction_in_a_transaction_is_refused() {
             })
         });
         assert!(
-            message.contains("hand the `&mut Transaction` on"),
+            message.contains("pass the `&mut Transaction` to"),
             "{message}"
         );
         assert!(!in_transaction(), "after the panic");

@@ -102,7 +102,7 @@ impl Case {
 fn cells(frames: &[impl AsRef<[u8]>]) -> Result<Arc<Cells>, Error> {
     let cells = Cells::new(frames);
     let count = frames.len();
-    let cells = cells.map_err(Error::system(format!("have the memory for {count} frames")))?;
+    let cells = cells.map_err(Error::system(format!("allocate memory for {count} frames")))?;
     Ok(Arc::new(cells))
 }
 

@@ -37,7 +37,7 @@ pub fn measure_load(core: MeasuredCore, entries: u32, readings: u32) -> Result<L
 
 /// Returns the time of each reading in seconds.
 fn time_loading(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f64>, Error> {
-    let directory = tempfile::tempdir().map_err(Error::system("make a temporary directory"))?;
+    let directory = tempfile::tempdir().map_err(Error::system("create a temporary directory"))?;
     let socket = directory.path().join("switch");
     let flow_mods = encoded_flow_mods(entries)?;
     // The entries' port must exist, but needs no peer.

@@ -23,7 +23,7 @@ impl MeasuredCore {
     /// [`Error::NoCore`] if this process may not run on the core.
     pub fn take(number: usize) -> Result<Self, Error> {
         let available =
-            sched_getaffinity(None).map_err(Error::system("ask for this process's cores"))?;
+            sched_getaffinity(None).map_err(Error::system("read this process's cores"))?;
         let numbers: Vec<usize> = (0..CpuSet::MAX_CPU)
             .filter(|&core| available.is_set(core))
             .collect();
@@ -36,8 +36,9 @@ impl MeasuredCore {
         let mut others = available;
         others.unset(number);
         if others.count() > 0 {
-            sched_setaffinity(None, &others)
-                .map_err(Error::system(format!("leave core {number} alone")))?;
+            sched_setaffinity(None, &others).map_err(Error::system(format!(
+                "keep this process off core {number}"
+            )))?;
         }
         let tsc_hz = measure_tsc_hz();
         Ok(Self { number, tsc_hz })

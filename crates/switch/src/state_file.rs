@@ -429,7 +429,7 @@ impl SavedState {
         }
         let mut magics = MAGICS_BEFORE.iter().chain([&MAGIC]);
         if !magics.any(|magic| bytes.starts_with(magic)) {
-            return Err("is of another version");
+            return Err("has another version");
         }
         let end = bytes.len().saturating_sub(DIGEST_BYTES);
         if end < MAGIC.len() || Sha256::digest(&bytes[..end])[..] != bytes[end..] {

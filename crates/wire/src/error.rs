@@ -40,7 +40,7 @@ pub enum DecodeError {
     },
     /// The version byte is not that of a supported version.
     #[error(
-        "version {0:#04x} is not spoken here; expected 0x01 (OpenFlow 1.0) or 0x04 (OpenFlow 1.3)"
+        "version {0:#04x} is not supported; expected 0x01 (OpenFlow 1.0) or 0x04 (OpenFlow 1.3)"
     )]
     UnknownVersion(u8),
     /// The message type does not exist in its version.
@@ -217,7 +217,7 @@ pub enum EncodeError {
         length: usize,
     },
     /// A value does not fit into the field that carries it.
-    #[error("the {what} is {value:#x}; OpenFlow {version} has room for {bits} bits")]
+    #[error("the {what} is {value:#x}; OpenFlow {version} has {bits} bits for it")]
     OutOfRange {
         /// The requested version.
         version: Version,
@@ -230,7 +230,7 @@ pub enum EncodeError {
     },
     /// The message changes the state of the switch, but the controller's role only permits reading (1.3.5 section 6.3.6).
     #[error(
-        "a secondary controller may only look at a switch; expected the role primary or equal before this is sent"
+        "a secondary controller may only read from a switch; expected the role primary or equal before this is sent"
     )]
     Secondary,
 }

@@ -35,7 +35,7 @@ impl fmt::Display for Version {
 
 /// The error that a text is not a supported version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3")]
+#[error("'{text}' is not a supported OpenFlow version; expected 1.0 or 1.3")]
 pub struct ParseVersionError {
     text: String,
 }

@@ -217,7 +217,7 @@ def test_a_program_that_blocks_is_an_error_with_its_line(monkeypatch, app):
         ("nonsense.py", {}, ValueError, "there is no file nonsense.py: expected a Python file"),
         ("nonsense", {}, ValueError, "there is no file and no module nonsense"),
         (net_apps.Drawing, {"openflow": "1.0"}, ValueError, "OFP_VERSIONS have no version in common"),
-        (net_apps.Drawing, {"openflow": "1.2"}, ValueError, "'1.2' is no version: expected '1.0' or '1.3'"),
+        (net_apps.Drawing, {"openflow": "1.2"}, ValueError, "'1.2' is not a version: expected '1.0' or '1.3'"),
         (net_apps.Drawing, {"options": {"nonsense": 1}}, ValueError, "no application has the option nonsense"),
         (net_apps.Clocks, {"options": {"clock-interval": "x"}}, ValueError, "--clock-interval is 'x': expected a whole number"),
         ([LearningSwitch, 7], {}, ValueError, "7 is no Ryu program: expected a file, a module's name, or a class"),

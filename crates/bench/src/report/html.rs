@@ -250,7 +250,7 @@ fn tables(report: &Report) -> String {
     little_table(&mut out, report);
     let _ = write!(
         out,
-        "<h2>In words</h2>\n<pre>{}{}</pre>\n",
+        "<h2>As text</h2>\n<pre>{}{}</pre>\n",
         escape(&text::summary(report)),
         text::result_line(report)
     );

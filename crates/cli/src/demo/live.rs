@@ -323,7 +323,7 @@ mod tests {
         }
         let cut = (0..3).filter(|&link| show.lab.is_cut(link)).count();
         assert_eq!(cut, 1, "the other two are needed");
-        assert!(tells(&show, "no link can be spared"), "{:?}", show.log);
+        assert!(tells(&show, "no link is redundant"), "{:?}", show.log);
         show.obey(Command::Repair).unwrap();
         assert!((0..3).all(|link| !show.lab.is_cut(link)));
     }

@@ -314,7 +314,7 @@ fn connection_refusals_fail_with_a_message() {
 #[test]
 fn invalid_flags_are_refused_with_a_message() {
     for (flags, sentence) in [
-        (&["-w", "16"][..], "leave none of 16 tests to count"),
+        (&["-w", "16"][..], "leave no tests of 16 to count"),
         (&["-s", "0"], "switches must be at least 1"),
         (&["--threads", "99"], "99 threads cannot share 16 switches"),
         (&["-t", "--window", "3"], "cannot be used with"),

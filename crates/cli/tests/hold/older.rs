@@ -229,7 +229,7 @@ fn a_holder_of_another_version_is_replaced() {
     holder.join().unwrap();
     let log = program.log();
     assert!(
-        log.contains("is of another version: another time; it closes its connections"),
+        log.contains("has another version: another time; it closes its connections"),
         "{log}"
     );
     assert!(log.contains("a holder keeps the connections"), "{log}");

@@ -441,7 +441,7 @@ fn an_invalid_time_is_refused() {
         let output = urtica(&["net", "single,2", "--ping-all", "--seconds", time]);
         let told = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{told}");
-        let expected = format!("'{time}' is no time to end after; expected seconds from 0 on");
+        let expected = format!("'{time}' is not a time; expected seconds, 0 or more");
         assert!(told.contains(&expected), "{told}");
     }
 }

@@ -282,7 +282,9 @@ fn our_switch_accepts_the_ca_of_open_vswitchs_controller() {
     let mut switch = Switch::start(&room, &ports, &strings(&options));
     hosts[0].reach(&hosts[1]);
     let log = switch.log();
-    let told = log.lines().find(|line| line.contains("taken on trust"));
+    let told = log
+        .lines()
+        .find(|line| line.contains("trusted on first use"));
     assert!(told.is_some_and(|line| line.contains("WARN")), "{log}");
     let text = std::fs::read_to_string(&taken).expect("it was saved");
     let whole = std::fs::read_to_string(&authority).expect("it is there");

@@ -45,7 +45,7 @@ fn spanning_tree(port: &Row, bridge: &str) -> Option<Finding> {
     let (name, setting, state) = states.find(|(_, _, state)| is_blocked(state))?;
     let shown = port.text("name").unwrap_or_default();
     let sentence = format!(
-        "Port {shown} of bridge {bridge} is {state} in {name}, so it forwards nothing, whatever the flow entries say; a \
+        "Port {shown} of bridge {bridge} is {state} in {name}, so it forwards nothing, regardless of its flow entries; a \
          controller that knows the network's loops needs no {name}."
     );
     let command = format!("ovs-vsctl set bridge {} {setting}=false", quoted(bridge));
@@ -119,7 +119,7 @@ fn fail_mode(bridge: &Row, name: &str, has_controller: bool) -> Option<Finding> 
         (true, true) => None,
         (true, false) => {
             let sentence = format!(
-                "Bridge {name} has the fail mode standalone: without its controller it forwards by itself, as a learning switch, past every firewall \
+                "Bridge {name} has the fail mode standalone: without its controller it forwards on its own, as a learning switch, past every firewall \
                  rule, and in a loop endlessly. In fail mode secure it keeps its flow entries and nothing else."
             );
             let command = format!("ovs-vsctl set-fail-mode {bridge} secure");
@@ -134,7 +134,7 @@ fn fail_mode(bridge: &Row, name: &str, has_controller: bool) -> Option<Finding> 
         }
         (false, false) => {
             let sentence = format!(
-                "Bridge {name} has no controller: it forwards by itself, as a learning switch."
+                "Bridge {name} has no controller: it forwards on its own, as a learning switch."
             );
             let command = format!("ovs-vsctl set-controller {bridge} tcp:127.0.0.1:6653");
             Some(Finding::note("bridge-without-controller", sentence).command(command))

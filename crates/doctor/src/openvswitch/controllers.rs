@@ -145,7 +145,7 @@ impl Bridge<'_> {
         };
         match (self.connect)(socket).map_err(|error| error.kind()) {
             Ok(()) => {
-                "a connection from this machine succeeds now; if the bridge stays alone, the controller refuses it: see the controller's log."
+                "a connection from this machine succeeds now; if the bridge stays disconnected, the controller refuses it: see the controller's log."
             }
             Err(ErrorKind::ConnectionRefused) => {
                 "nothing listens there, or a firewall rejects the connection."

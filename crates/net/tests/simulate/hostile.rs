@@ -175,5 +175,8 @@ fn finds_tables_full_of_made_up_senders() {
 #[test]
 fn finds_forwarded_spoofed_replies() {
     let kinds = [FaultKind::SpoofedReplies];
-    is_found(&unprotected(&kinds), "no host is told");
+    is_found(
+        &unprotected(&kinds),
+        "no host receives another host's address",
+    );
 }

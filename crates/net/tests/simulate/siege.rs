@@ -257,7 +257,7 @@ fn finds_forwarded_forgeries() {
     let kinds = [FaultKind::ForgedNeighbours];
     is_found(
         &unprotected(&kinds),
-        "no host is told",
+        "no host receives another host's address",
         &routing(&kinds, None),
     );
 }
@@ -270,7 +270,11 @@ fn finds_forwarded_forgeries_between_subnets() {
         ..BETWEEN
     };
     let sound = subnets(&kinds, BETWEEN);
-    is_found(&subnets(&kinds, unguarded), "no host is told", &sound);
+    is_found(
+        &subnets(&kinds, unguarded),
+        "no host receives another host's address",
+        &sound,
+    );
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn invalid_requests_do_not_reach_the_network() {
             (
                 "links/first",
                 r#"{"up": true}"#,
-                "a link's place in GET /api/v1/emulation",
+                "a link's position in GET /api/v1/emulation",
             ),
             ("links/1", "{}", "up is missing: expected true or false"),
             ("links/1", r#"{"up": "no"}"#, "expected true or false"),

@@ -63,7 +63,7 @@ impl Field {
             "oxm" => Kind::Oxm,
             _ => {
                 return Err(PyValueError::new_err(format!(
-                    "'{kind}' is no kind of field"
+                    "'{kind}' is not a kind of field"
                 )));
             }
         };
@@ -155,7 +155,7 @@ impl Plan {
             "" => Frame::Plain,
             "type_and_length" => Frame::TypeAndLength,
             "length" => Frame::Length,
-            _ => return Err(PyValueError::new_err(format!("'{frame}' is no frame"))),
+            _ => return Err(PyValueError::new_err(format!("'{frame}' is not a frame"))),
         };
         Ok(Self {
             class: class.clone().unbind(),

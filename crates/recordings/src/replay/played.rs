@@ -119,7 +119,7 @@ impl fmt::Display for Played {
             let missed = self.missed;
             write!(
                 f,
-                "; {missed} times the controller did not send what it had in the recording"
+                "; {missed} times the controller did not send a recorded message"
             )?;
         }
         Ok(())

@@ -303,7 +303,7 @@ impl Connection {
             let why = self
                 .stopped
                 .as_deref()
-                .unwrap_or("it says who the switch is");
+                .unwrap_or("it identifies the switch");
             NoSession::Because(format!(
                 "neither side has sent a features reply before {why}"
             ))

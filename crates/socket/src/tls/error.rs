@@ -25,7 +25,7 @@ pub enum TlsError {
     /// The peer's CA certificate was saved ([`TlsConfig::bootstrap`](crate::TlsConfig::bootstrap)), and the connection
     /// closed.
     #[error(
-        "the CA certificate {authority} of the peer was taken on trust and saved in {}: compare its fingerprint with the CA's own; \
+        "the CA certificate {authority} of the peer was trusted on first use and saved in {}: compare its fingerprint with the CA's own; \
          the next connection is checked by it",
         path.display()
     )]

@@ -265,7 +265,7 @@ impl Trust {
         use CertificateError as E;
         match error {
             E::InvalidPurpose if self.chains.is_none() => format!(
-                "it does not show the certificate of its CA, which would be saved as {}; expected that its file of certificates has \
+                "it does not send the certificate of its CA, which would be saved as {}; expected that its file of certificates has \
                  the CA's behind its own, or a file of CA certificates here",
                 self.names.authorities.display()
             ),

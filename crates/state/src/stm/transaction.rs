@@ -147,7 +147,7 @@ impl Transaction {
     pub(crate) fn begin(max_operations: u64) -> Self {
         assert!(
             !IS_RUNNING.replace(true),
-            "a transaction was started inside another: hand the `&mut Transaction` on to the functions that take part, \
+            "a transaction was started inside another: pass the `&mut Transaction` to the functions that take part, \
              and start one around them all"
         );
         let spare = SPARE_LOG.try_with(Cell::take).ok().flatten();

@@ -48,7 +48,7 @@ const MOST_ENTRIES: usize = 1 << 48;
 pub enum TableError {
     /// It is full.
     #[error(
-        "the table is full: it holds {max_entries} entries; remove some, or allow more when making it"
+        "the table is full: it holds {max_entries} entries; remove some, or allow more when creating it"
     )]
     Full {
         /// The maximum number of entries.
@@ -312,8 +312,8 @@ impl<K: Word, V: Word> Table<K, V> {
         }
         assert!(
             !in_transaction(),
-            "a table cannot be changed inside a transaction, which may run again or be aborted; have it return what is to \
-             be changed, and do that afterwards"
+            "a table cannot be changed inside a transaction, which may run again or be aborted; have it return the \
+             changes, and make them afterwards"
         );
         let first = K::first_slot(key);
         let _alone = lock(self.stripe(first));

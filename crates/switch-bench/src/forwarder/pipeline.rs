@@ -56,7 +56,7 @@ fn compile(pipeline: &mut Pipeline, backend: Backend) -> Result<Arc<Compiled>, E
     // Misses are counted and dropped, as without a table-miss entry for a controller.
     compiled
         .inspect(|compiled| compiled.set_misses_punt(false))
-        .map_err(Error::system("have the memory for the compiled form"))
+        .map_err(Error::system("allocate memory for the compiled form"))
 }
 
 struct Alone {

@@ -45,7 +45,7 @@ impl Ring {
     pub fn new(slots: usize, frame_size: usize) -> Result<Self, Error> {
         let slot_size = frame_size.max(SLOT_SIZE).next_multiple_of(SLOT_SIZE) + SLOT_EXTRA;
         let memory = MmapMut::map_anon(slots * slot_size)
-            .map_err(Error::system("have the memory for a ring"))?;
+            .map_err(Error::system("allocate memory for a ring"))?;
         // A hint; if it is refused, small pages only cause TLB misses.
         let _ = memory.advise(Advice::HugePage);
         Ok(Self { memory, slot_size })

@@ -267,7 +267,7 @@ fn a_file_that_is_cut_off_anywhere_is_refused() {
     }
     let sentence = refusal(&whole[..whole.len() - 1]);
     assert!(
-        sentence.contains("is not whole") && sentence.contains("expected a file written by"),
+        sentence.contains("is incomplete") && sentence.contains("expected a file written by"),
         "{sentence}"
     );
 }
@@ -289,7 +289,7 @@ fn files_of_others_and_of_later_versions_are_refused() {
     assert!(sentence.contains("of another version"), "{sentence}");
     let sentence = refusal(b"#!/bin/sh\n");
     assert!(
-        sentence.contains("none that a switch has written"),
+        sentence.contains("was not written by a switch"),
         "{sentence}"
     );
     let sentence = refusal(&with_digest(b"X\0\0\0\0"));

@@ -217,7 +217,7 @@ fn put_vlan_pcp(pcp: u8, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 fn put_vendor(vendor: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if data.len() % 8 != 0 {
         return Err(unsupported(
-            "a vendor action whose length is no multiple of 8",
+            "a vendor action whose length is not a multiple of 8",
         ));
     }
     let start = out.len();
@@ -403,7 +403,7 @@ mod tests {
                     experimenter: 1,
                     data: &[0; 4],
                 },
-                "a vendor action whose length is no multiple of 8",
+                "a vendor action whose length is not a multiple of 8",
             ),
         ];
         for (action, what) in cases {

@@ -112,7 +112,7 @@ pub(crate) fn encode_property(
 fn encode_tlv(property: u16, body: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if body.len() % 8 != 0 {
         return Err(unsupported(
-            "a queue property whose length is no multiple of 8",
+            "a queue property whose length is not a multiple of 8",
         ));
     }
     let start = out.len();

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum PacketError {
     /// The bytes end within the header.
-    #[error("{layer} is cut short: it needs {needed} bytes, but only {available} are there")]
+    #[error("{layer} is cut short: it needs {needed} bytes, but only {available} are left")]
     Truncated {
         /// The header, or the part of one, that was being read.
         layer: &'static str,
@@ -15,7 +15,7 @@ pub enum PacketError {
         available: usize,
     },
     /// A length field is too small for its header.
-    #[error("{layer} says that its {field} is {found} bytes, but it must be at least {minimum}")]
+    #[error("{layer} gives its {field} as {found} bytes, but it must be at least {minimum}")]
     BadLength {
         /// The header that was being read.
         layer: &'static str,

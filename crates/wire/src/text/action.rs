@@ -183,7 +183,7 @@ const ACTIONS_OF_OPEN_VSWITCH: &[&str] = &[
 
 fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> ParseError {
     if item.name() == DROP {
-        let problem = "stands beside other actions";
+        let problem = "cannot be combined with other actions";
         return item.key.error(problem, "'drop' alone, or no 'drop'");
     }
     // Without a value, it may be the name of a port.
@@ -463,7 +463,7 @@ mod tests {
         );
         assert_eq!(
             error("output:1,drop"),
-            "column 10: 'drop' stands beside other actions; expected 'drop' alone, or no 'drop'"
+            "column 10: 'drop' cannot be combined with other actions; expected 'drop' alone, or no 'drop'"
         );
         assert_eq!(
             error("output"),

@@ -116,7 +116,7 @@ impl Parts {
             .iter()
             .any(|earlier| rank(earlier) == rank(&added));
         if twice {
-            return Err(item.key.error("is there twice", "each instruction once"));
+            return Err(item.key.error("is repeated", "each instruction once"));
         }
         self.instructions.push(added);
         Ok(())
@@ -212,7 +212,7 @@ mod tests {
         let error = |text: &str| text.parse::<Instructions>().expect_err(text).to_string();
         assert_eq!(
             error("goto_table:1,goto_table:2"),
-            "column 14: 'goto_table' is there twice; expected each instruction once"
+            "column 14: 'goto_table' is repeated; expected each instruction once"
         );
         assert_eq!(
             error("goto_tabel:1"),

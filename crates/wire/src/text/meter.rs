@@ -94,7 +94,7 @@ impl Draft {
 
 fn unknown(item: &Item<'_>) -> ParseError {
     if WORDS.contains(&item.name()) {
-        let problem = "says something of a band that there is not";
+        let problem = "belongs to a band, but no band precedes it";
         return item
             .key
             .error(problem, "type=drop or type=dscp_remark before it");
@@ -247,7 +247,7 @@ mod tests {
         );
         assert_eq!(
             error("meter=1,rate=5"),
-            "column 9: 'rate' says something of a band that there is not; expected type=drop or type=dscp_remark \
+            "column 9: 'rate' belongs to a band, but no band precedes it; expected type=drop or type=dscp_remark \
              before it"
         );
         assert_eq!(

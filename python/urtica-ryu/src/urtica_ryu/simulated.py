@@ -102,7 +102,7 @@ class Program:
         self.apps = [_application(app) for app in apps]
         self.numbers = [number for number, name in VERSIONS.items() if openflow in (None, name)]
         if not self.numbers:
-            raise ValueError(f"'{openflow}' is no version: expected '1.0' or '1.3'")
+            raise ValueError(f"'{openflow}' is not a version: expected '1.0' or '1.3'")
         #: Sends to switches, once the network is there.
         self.network: Any = None
         #: The exceptions that tasks and handlers have raised.

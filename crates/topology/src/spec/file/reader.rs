@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         };
         let mac = read_or(&host.mac, default_mac(number))?;
         if mac.is_multicast() || mac == MacAddr::ZERO {
-            let problem = format!("{mac} is no host's address; expected one of a single station");
+            let problem = format!("{mac} is not a host's address; expected a unicast address");
             return Err(Wrong::new(or_name(&host.mac), problem));
         }
         self.macs.take(mac, mac, or_name(&host.mac))?;

@@ -148,7 +148,7 @@ fn invalid_switches_and_hosts_are_refused() {
         ),
         (
             host("mac = 'ff:ff:ff:ff:ff:ff'"),
-            "6:7: ff:ff:ff:ff:ff:ff is no host's address; expected one of a single station",
+            "6:7: ff:ff:ff:ff:ff:ff is not a host's address; expected a unicast address",
         ),
         (
             host("ipv4 = '10.0.0'"),

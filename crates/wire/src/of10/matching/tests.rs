@@ -241,7 +241,7 @@ fn values_that_do_not_fit_are_named() {
         .with_exact(OxmField::ArpOp, 0x101_u16);
     assert_eq!(
         encoded(&arp),
-        Err("the match field arp_op is 0x101; OpenFlow 1.0 has room for 8 bits".into())
+        Err("the match field arp_op is 0x101; OpenFlow 1.0 has 8 bits for it".into())
     );
     assert!(encoded(&Match::any().in_port(PortNo(0x1_0000))).is_err());
 }
