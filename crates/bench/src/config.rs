@@ -350,7 +350,7 @@ mod tests {
         };
         assert!(refusal(|c| c.switches = 0).contains("at least 1"));
         assert!(refusal(|c| c.switches = 100_000).contains("at most 65536"));
-        assert!(refusal(|c| c.warmup = 16).contains("leave none of 16 tests"));
+        assert!(refusal(|c| c.warmup = 16).contains("leave no tests of 16"));
         assert!(refusal(|c| c.threads = 17).contains("cannot share 16 switches"));
         assert!(refusal(|c| c.mode = Mode::Window(0)).contains("window"));
         assert!(refusal(|c| c.mode = Mode::Rate(f64::NAN)).contains("rate"));

@@ -532,7 +532,7 @@ fn an_unusable_state_file_prevents_the_start() {
     let file = folder.path().join("state");
     for (content, expected) in [
         ("", "was not written by a switch"),
-        ("urtica switch state 9\n", "of another version"),
+        ("urtica switch state 9\n", "another version"),
         ("urtica switch state 1\n", "is incomplete"),
     ] {
         std::fs::write(&file, content).unwrap();

@@ -60,9 +60,9 @@ const NO_ENTRY: &str = "no entry matches, and somebody wants to know of such pac
 const GROUP_NOT_CARRIED_OUT: &str = "its group, or a group behind it, does something that the compiled form does not carry \
                                      out, or its TTL is too low to be decremented";
 
-const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled form does not carry out, or comes with \
-                                   another group; or the packet has too low a TTL, is too long for a copy, or has no room \
-                                   for a tag";
+const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled form does not carry out, or is \
+                                   combined with another group; or the packet has too low a TTL, is too long for a copy, or has no \
+                                   space for a tag";
 
 /// Returns whether the compiled form can parse a frame.
 fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
@@ -92,7 +92,7 @@ fn why_not_carried_out(entry: &FlowEntry, brings_state: bool) -> Cow<'static, st
                 "the meter of its entry has not been taken over yet, or a frame before it was left to the plain form".into()
             }
             0 if bound.program.headroom() > 0 => {
-                "there is no room before it for another tag".into()
+                "there is no space before it for another tag".into()
             }
             0 => "it is too long for a copy, and its entry sends it before other actions".into(),
             _ => "its TTL is too low to be decremented".into(),

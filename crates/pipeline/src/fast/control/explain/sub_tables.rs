@@ -99,7 +99,7 @@ pub fn why_cut(sub_tables: &SubTables, table: &FlowTable, rows: &[Row]) -> Strin
             tenths(cut),
             tenths(whole)
         ),
-        None => "it was worth it when it was last looked at".to_owned(),
+        None => "it was worth it when last checked".to_owned(),
     };
     format!("cut by {}: {gain}", words::cut(cut))
 }

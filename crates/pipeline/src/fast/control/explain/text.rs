@@ -80,7 +80,7 @@ impl ExplainedTable {
             let hidden = words::entries(self.hidden_entries);
             writeln!(
                 f,
-                "  left out: {hidden} behind the one that matches everything"
+                "  omitted: {hidden} behind the one that matches everything"
             )?;
         }
         for actions in &self.actions {

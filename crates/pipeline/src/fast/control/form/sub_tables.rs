@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A reason for not cutting a table. Cuts are made only by fields with a single location: see [`Cut::new`].
-const NO_PLACE: &str = "packets have no single place for the field that it would be cut by";
+const NO_PLACE: &str = "the field to cut by has no single position in packets";
 
 /// The reason for not using a chosen cut after the entries have changed.
 const TOO_MANY_PLACES: &str = "its entries would be in too many sub-tables";
