@@ -1,8 +1,8 @@
 """Measures the figures that Urtica sets out to reach, and writes docs/figures.md and docs/figures.json.
 
-What is compared is interleaved, round after round, in random order, so that what else happens on the machine hits all
-of it alike; a ratio is the median of the rounds' ratios. The program under test has one core, the load another. Needs Linux, two cores, and what
-tools/setup installs; run it on a quiet machine, for a run that was disturbed is repeated only a few times.
+The compared sides are interleaved, in random order in each round, so that other activity on the machine affects all
+of them equally; a ratio is the median of the rounds' ratios. The program under test has one core, the load another. Needs Linux, two cores, and what
+tools/setup installs; run it on a quiet machine, because a disturbed run is repeated only a few times.
 
     python3 tools/figures                      all rows
     python3 tools/figures --rows 1,2           some of them; printed, and written only with --out

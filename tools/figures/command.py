@@ -90,7 +90,7 @@ def settings_of(args, figures):
     """Returns the settings from the options. Exits with a message if the machine lacks a requirement."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
-        sys.exit("figures: needs two cores, one for the program under test, one for the load; this machine gives one")
+        sys.exit("figures: needs two cores, one for the program under test, one for the load; this process may use one")
     allow_open_files()
     return Settings(
         program=args.program or build(figures.features),
@@ -124,12 +124,12 @@ def arguments(figures, description):
         prog=f"python3 tools/{figures.name}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=rows_of(rows), default=rows, metavar="N,…", help=f"of {', '.join(rows)} (all)")
-    parser.add_argument("--rounds", type=positive, metavar="N", help="how often each side has its turn (5)")
-    parser.add_argument("--ms", type=positive, metavar="MS", help=f"what is measured of each run, in ms ({figures.ms})")
+    parser.add_argument("--rounds", type=positive, metavar="N", help="number of runs of each side (5)")
+    parser.add_argument("--ms", type=positive, metavar="MS", help=f"measured time of each run, in ms ({figures.ms})")
     parser.add_argument("--quick", action="store_true", help="one tiny round of few switches; proves nothing")
     without = "leave out what is measured of other programs: os-ken, ovs-testcontroller"
     parser.add_argument("--without-rivals", dest="rivals", action="store_false", help=without)
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write (docs, if all rows are measured)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="output folder (docs, if all rows are measured)")
     parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
     args = parser.parse_args()
     args.rounds = args.rounds or (1 if args.quick else 5)

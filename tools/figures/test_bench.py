@@ -1,4 +1,4 @@
-"""Who has his turn when, and which run counts: python3 -m unittest discover tools/figures"""
+"""The order of runs, and the runs that count: python3 -m unittest discover tools/figures"""
 
 import socket
 import unittest

@@ -1,4 +1,4 @@
-"""What the table says of runs, from made-up ones: python3 -m unittest discover tools/figures"""
+"""The table's lines for made-up runs: python3 -m unittest discover tools/figures"""
 
 import unittest
 from types import SimpleNamespace

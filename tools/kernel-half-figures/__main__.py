@@ -1,9 +1,9 @@
-"""Measures what the kernel half gains and loses, and writes docs/kernel-half-figures.md, .json and a plot.
+"""Measures the gains and losses of the kernel half, and writes docs/kernel-half-figures.md, .json and a plot.
 
-Modes of `urtica run --offload` are measured in turn, beside plain epoll (`--offload none`), over loopback and over a veth pair
-whose ends handle what they receive on cores of their own; then the evaluation of Shalimov and Ivashchenko's paper, with its
-figures and other controllers beside ours. A mode that the program refuses is told with its sentence. Namespaces, hogs and
-switches are this run's own, and gone afterwards. Needs root, two cores, and what tools/setup installs. Run it on a quiet machine.
+Modes of `urtica run --offload` are measured alternately, together with plain epoll (`--offload none`), over loopback and over a veth pair
+whose ends handle received packets on their own cores; then the evaluation of Shalimov and Ivashchenko's paper, with its
+figures and other controllers beside ours. If the program refuses a mode, its error is shown. Namespaces, hogs and
+switches are created for this run, and removed afterwards. Needs root, two cores, and what tools/setup installs. Run it on a quiet machine.
 
     python3 tools/kernel-half-figures                   all rows, under twenty minutes
     python3 tools/kernel-half-figures --rows 1,6        some of them; printed, and written only with --out

@@ -31,7 +31,7 @@ VETH = "veth with receive steering"
 def veth(bench):
     """Puts servers and loads at the two ends of a veth pair during the block."""
     if os.geteuid() != 0:
-        raise MeasureError("it needs root, to make network namespaces")
+        raise MeasureError("it needs root, to create network namespaces")
     with steered_veth(bench.settings.server_core, bench.settings.load_core) as place, bench.at(place):
         yield
 

@@ -90,7 +90,7 @@ def refusals(bench, modes):
 
 def discovery(bench):
     if os.geteuid() != 0:
-        raise MeasureError("it needs root, to make network namespaces")
+        raise MeasureError("it needs root, to create network namespaces")
     modes = ("none", "driven")
     refused = refusals(bench, modes)
     accepted = {mode: discovery_command(mode) for mode in modes if mode not in refused}

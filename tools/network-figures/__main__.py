@@ -1,7 +1,7 @@
 """Measures programs on a network, and writes docs/network-figures.md, .json and two plots.
 
-Controllers are measured as by `make figures`, in turn and each reply checked; what happens within one process by
-`urtica bench network`; topology discovery on a tree of Open vSwitches that Mininet makes. Needs Linux, two cores, and
+Controllers are measured as by `make figures`, alternately and each reply checked; work within one process by
+`urtica bench network`; topology discovery on a tree of Open vSwitches that Mininet creates. Needs Linux, two cores, and
 what tools/setup installs; the rows with Mininet need root. Run it on a quiet machine.
 
     python3 tools/network-figures                   all rows, twenty-five minutes

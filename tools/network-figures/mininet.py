@@ -40,7 +40,7 @@ class Discovery:
 def discovery(bench, controller):
     """Lets a controller discover the network. `controller` returns its command for a port."""
     if os.geteuid() != 0:
-        raise MeasureError("it needs root, to make network namespaces")
+        raise MeasureError("it needs root, to create network namespaces")
     with (
         tempfile.TemporaryDirectory(prefix="urtica-mininet-") as folder,
         namespace(f"urtica-figures-{os.getpid()}") as room,

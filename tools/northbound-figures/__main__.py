@@ -1,8 +1,8 @@
-"""Measures what operating a controller costs, and writes docs/northbound-figures.md and .json.
+"""Measures the cost of operating a controller, and writes docs/northbound-figures.md and .json.
 
-Throughput with the HTTP interface, a scrape a second and a WebSocket client, and over TLS, each beside plain runs in turn; a
+Throughput with the HTTP interface, a scrape a second and a WebSocket client, and over TLS, each alternating with plain runs; a
 thousand switches that connect by TLS at once; the flow entries of a large switch over HTTP; a program that changes among four;
-requests that Schemathesis makes. Needs Linux, two cores, and what tools/setup installs. Run it on a quiet machine.
+requests from Schemathesis. Needs Linux, two cores, and what tools/setup installs. Run it on a quiet machine.
 
     python3 tools/northbound-figures                    all rows, half an hour
     python3 tools/northbound-figures --rows 1,3         some of them; printed, and written only with --out

@@ -1,6 +1,6 @@
 """Measures control programs in Python, and writes docs/python-figures.md and .json.
 
-Ryu's learning switch runs here and on os-ken, in turn and each reply checked; then the learning switch of the package `urtica`,
+Ryu's learning switch runs here and on os-ken, alternately and each reply checked; then the learning switch of the package `urtica`,
 two applications, the decoding of many flow entries, and a network in pytest. Builds the wheels, and installs them into an
 environment in target/python. Needs Linux, two cores, and what tools/setup installs. Run it on a quiet machine.
 

@@ -1,14 +1,14 @@
-"""Measures the switch beside Open vSwitch, and writes docs/switch-figures.md, .json and three plots.
+"""Compares the switch with Open vSwitch, and writes docs/switch-figures.md, .json and three plots.
 
 Open vSwitch with DPDK is measured by ovs-bench, an outside tool that replays the same packets through the same flow
-entries; OVS_BENCH says where it is. Both are interleaved, point by point and round after round, on one core. Needs Linux on
-x86-64, root, two cores and 8 GiB of memory; run it on a quiet machine. Every run is kept at once, so that an
-interrupted sitting can go on, single rows can be measured again, and the documents be written without measuring.
+entries; OVS_BENCH is its folder. Both are interleaved, point by point and round after round, on one core. Needs Linux on
+x86-64, root, two cores and 8 GiB of memory; run it on a quiet machine. Every run is stored at once, so that an
+interrupted sitting can be resumed, single rows can be measured again, and the documents be written without measuring.
 
     OVS_BENCH=DIR python3 tools/switch-figures               a whole sitting, an hour and a half
-    OVS_BENCH=DIR python3 tools/switch-figures --continue    what the kept sitting lacks
-    OVS_BENCH=DIR python3 tools/switch-figures --rows 3,7    these rows of the kept sitting anew
-    python3 tools/switch-figures --document                  nothing but the documents, from what is kept
+    OVS_BENCH=DIR python3 tools/switch-figures --continue    the missing runs of the stored sitting
+    OVS_BENCH=DIR python3 tools/switch-figures --rows 3,7    these rows of the stored sitting again
+    python3 tools/switch-figures --document                  only the documents, from the stored runs
     OVS_BENCH=DIR python3 tools/switch-figures --large       a whole sitting with rule sets of 100,000 rules, two hours
     OVS_BENCH=DIR python3 tools/switch-figures --quick       a small sitting that shows that the tool works
 """
@@ -48,18 +48,18 @@ def arguments():
         prog="python3 tools/switch-figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--continue", dest="go_on", action="store_true", help="measure what the kept sitting lacks")
-    what.add_argument("--rows", type=rows_of, metavar="N,…", help=f"of {', '.join(NUMBERS)}: measure these anew")
+    what.add_argument("--continue", dest="go_on", action="store_true", help="measure the missing runs of the stored sitting")
+    what.add_argument("--rows", type=rows_of, metavar="N,…", help=f"of {', '.join(NUMBERS)}: measure these again")
     what.add_argument("--document", action="store_true", help="measure nothing; write the documents")
-    what.add_argument("--anew", action="store_true", help="begin a sitting though the kept one is not finished")
+    what.add_argument("--anew", action="store_true", help="start a sitting even if the stored one is unfinished")
     parser.add_argument("--quick", action="store_true", help="one round of two pipelines; proves nothing")
     parser.add_argument("--large", action="store_true", help="measure rule sets of 100,000 rules, too")
-    parser.add_argument("--rounds", type=positive, metavar="N", help="how often each side has its turn (5)")
+    parser.add_argument("--rounds", type=positive, metavar="N", help="number of runs of each side (5)")
     parser.add_argument("--core", type=int, default=1, help="the measured core (1)")
     parser.add_argument("--ovs-bench", type=Path, metavar="DIR", default=os.environ.get("OVS_BENCH") or None)
     parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
-    parser.add_argument("--sitting", type=Path, metavar="FILE", help="where runs are kept (in target)")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write (docs; with --quick, target)")
+    parser.add_argument("--sitting", type=Path, metavar="FILE", help="file for the runs (in target)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="output folder (docs; with --quick, target)")
     args = parser.parse_args()
     target = ROOT / "target"
     target.mkdir(exist_ok=True)
@@ -93,7 +93,7 @@ def kept_or_new(args):
     """Returns the sitting to continue. An unfinished one is only discarded on request."""
     kept = Sitting.read(args.sitting) if args.sitting.exists() else None
     if kept is None and (args.go_on or args.document):
-        sys.exit(f"switch-figures: there is no sitting in {args.sitting}; begin one, without --continue and --document")
+        sys.exit(f"switch-figures: there is no sitting in {args.sitting}; start one, without --continue and --document")
     if kept and (args.go_on or args.document):
         return kept
     if kept and args.rows:
@@ -111,9 +111,9 @@ def kept_or_new(args):
 def refuse_what_is_missing(args):
     available = sorted(os.sched_getaffinity(0))
     if args.core not in available or len(available) < 2:
-        sys.exit(f"switch-figures: needs core {args.core} and one more; this machine gives {available}")
+        sys.exit(f"switch-figures: needs core {args.core} and one more; this process may use {available}")
     if os.geteuid() != 0:
-        sys.exit("switch-figures: needs root, for Open vSwitch has a network namespace of its own")
+        sys.exit("switch-figures: needs root, because Open vSwitch runs in its own network namespace")
     if complaint := complaint_about(args.ovs_bench):
         sys.exit(f"switch-figures: {complaint}")
 
@@ -148,4 +148,4 @@ if __name__ == "__main__":
     except SittingError as error:
         sys.exit(f"switch-figures: {error}")
     except KeyboardInterrupt:
-        sys.exit("switch-figures: interrupted; the runs so far are kept, and --continue goes on")
+        sys.exit("switch-figures: interrupted; the runs so far are stored, and --continue resumes")

@@ -1,15 +1,15 @@
 """Measures small frames, TCP and round trips between two network namespaces, through our switch and through Open vSwitch's.
 
-Two hosts, each on a veth, are joined by a switch in user space: `urtica switch` by AF_PACKET and by AF_XDP, and Open
-vSwitch's netdev datapath, which takes its packets by AF_PACKET. All have the same two flow entries, and are interleaved,
-round after round. The switch has one core, the hosts another. The hosts' offloads are off, for Open vSwitch does not
-complete partial checksums and takes no segments above the MTU.
+Two hosts, each on a veth, are joined by a switch in user space: `urtica switch` with AF_PACKET and with AF_XDP, and Open
+vSwitch's netdev datapath, which receives its packets with AF_PACKET. All have the same two flow entries, and are interleaved,
+round after round. The switch has one core, the hosts another. The hosts' offloads are off, because Open vSwitch does not
+complete partial checksums and accepts no segments above the MTU.
 
-Small frames are sent as fast as they go (sender.py), and are counted by the interface of the host that they come to, which
-drops them: no program receives them, so that none is the limit. The same counter says what a sender sent. A switch's CPU time is
-that of its process, with what the kernel does in its name.
+Small frames are sent at the maximum rate (sender.py), and are counted by the interface of the receiving host, which
+drops them: no program receives them, so that none is the limit. The same counter gives the frames that a sender sent. A switch's CPU time is
+that of its process, including the kernel's work for it.
 
-Everything is this run's own: namespaces, processes, Open vSwitch's database, sockets and logs; and is gone afterwards.
+Namespaces, processes, Open vSwitch's database, sockets and logs are created for this run, and removed afterwards.
 Needs root, two cores, and what tools/setup installs. The table goes to standard output, for docs/switch.md.
 
     python3 tools/veth-figures              five minutes
@@ -247,8 +247,8 @@ def arguments():
     parser = argparse.ArgumentParser(
         prog="python3 tools/veth-figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=positive, metavar="N", help="how often each switch has its turn (5)")
-    parser.add_argument("--seconds", type=positive, metavar="S", help="of each load (3)")
+    parser.add_argument("--rounds", type=positive, metavar="N", help="number of runs of each switch (5)")
+    parser.add_argument("--seconds", type=positive, metavar="S", help="duration of each load (3)")
     parser.add_argument("--quick", action="store_true", help="one round of a second each; proves nothing")
     parser.add_argument("--program", type=Path, metavar="FILE", help="measure this urtica, instead of building one")
     args = parser.parse_args()
@@ -268,9 +268,9 @@ def positive(text):
 
 def refuse_what_is_missing(cores):
     if os.geteuid() != 0:
-        sys.exit("veth-figures: needs root, to make network namespaces")
+        sys.exit("veth-figures: needs root, to create network namespaces")
     if len(cores) < 2:
-        sys.exit("veth-figures: needs two cores, one for the switch, one for the hosts; this machine gives one")
+        sys.exit("veth-figures: needs two cores, one for the switch, one for the hosts; this process may use one")
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         sys.exit(f"veth-figures: needs {', '.join(missing)}; run tools/setup")

@@ -77,7 +77,7 @@ def main():
         while time.monotonic() < end:
             count = sendmmsg(port.fileno(), array, FLOWS, 0)
             if count < 0 and ctypes.get_errno() not in FULL:
-                sys.exit(f"cannot send by {interface}: {os.strerror(ctypes.get_errno())}")
+                sys.exit(f"cannot send through {interface}: {os.strerror(ctypes.get_errno())}")
             sent += max(count, 0)
     print(sent)
 

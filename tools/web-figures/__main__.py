@@ -1,7 +1,7 @@
 """Measures the page of the northbound interface, and writes docs/web-figures.md and .json.
 
-How soon the first picture and a cut link are seen, pictures a second of a large network, the memory of a tab over an hour, what an open
-page costs the controller, what suspended tabs cost it, and what axe finds. Needs Linux, two cores, Chromium, Node, and what tools/setup
+The time until the first picture and a cut link are shown, pictures a second of a large network, the memory of a tab over an hour, the
+controller's cost of an open page and of suspended tabs, and the findings of axe. Needs Linux, two cores, Chromium, Node, and what tools/setup
 installs. Run it on a quiet machine.
 
     python3 tools/web-figures                    all rows, an hour and a half
