@@ -34,7 +34,7 @@ fn is_wanted() -> bool {
 fn compile() -> Result<(), String> {
     if !is_wanted() {
         return Err(
-            "the feature kernel-half was not asked for: build with --features kernel-half".into(),
+            "the feature kernel-half is not enabled: build with --features kernel-half".into(),
         );
     }
     let headers = libbpf_headers()?;

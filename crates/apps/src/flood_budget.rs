@@ -160,7 +160,7 @@ impl PortBudgets {
         };
         if dropped > 0 {
             let port = PortId::new(info.datapath_id, port_no);
-            urtica_log::warn!(about: port, %port, dropped, "too many packets to unknown hosts; dropping what exceeds the flood limit");
+            urtica_log::warn!(about: port, %port, dropped, "too many packets to unknown hosts; dropping packets above the flood limit");
         }
         false
     }

@@ -221,7 +221,7 @@ impl SwitchHandler for Offloaded {
             let dropped = self.dropped_floods.saturating_sub(before);
             if dropped > 0 {
                 let here = switch.datapath_id();
-                urtica_log::warn!(about: here, dp_id = %here, dropped, "too many packets to unknown hosts; the kernel half drops what exceeds the flood limit");
+                urtica_log::warn!(about: here, dp_id = %here, dropped, "too many packets to unknown hosts; the kernel half drops packets above the flood limit");
             }
         }
     }

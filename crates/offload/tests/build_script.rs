@@ -92,7 +92,7 @@ fn without_the_feature_nothing_is_compiled() {
         .env_clear()
         .output()
         .unwrap();
-    let reason = "the feature kernel-half was not asked for: build with --features kernel-half";
+    let reason = "the feature kernel-half is not enabled: build with --features kernel-half";
     check_left_out(&output, reason, false);
 }
 
