@@ -182,7 +182,18 @@ fn add_driven(
         let apps = args.apps.join(",");
         return Err(format!("--offload driven: {apps} runs without services; expected a program that brings discovery along, such as routing, or --offload none").into());
     };
-    let controller = match Driven::start() {
+    let (controller, follow) = add_northbound(controller, args, &services)?;
+    // Attach last, since an earlier program stops for it.
+    let (controller, started, tables) = match args.hold.attach()? {
+        Some(mut held) => {
+            let mut halves = Halves::of(&mut held);
+            let started = halves.start_driven(&held.link);
+            let tables = tables(halves.going_on());
+            (controller.held_halves(halves).hold(held), started, tables)
+        }
+        None => (controller, Driven::start(), String::new()),
+    };
+    let controller = match started {
         Ok(driven) => {
             let driven = driven.max_switches(args.offload_switches);
             discovery.offload(driven.offload());
@@ -198,7 +209,7 @@ fn add_driven(
                 }
             }
             tracing::info!(
-                "the kernel half is active: it handles repetitive input of the services"
+                "the kernel half is active: it handles repetitive input of the services{tables}"
             );
             controller.kernel_halves(driven)
         }
@@ -207,7 +218,6 @@ fn add_driven(
             controller
         }
     };
-    let (controller, follow) = add_northbound(controller, args, &services)?;
     Ok(Prepared {
         controller,
         apps: None,

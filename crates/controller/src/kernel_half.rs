@@ -31,6 +31,13 @@ pub trait KernelHalves: Send + Sync {
     /// Returns the kernel half of a switch that is up; `None` if it has none now, so that the programs answer all messages.
     /// Called after each batch of the switch's messages until it returns one.
     fn open(&self, info: &SwitchInfo) -> Option<Box<dyn KernelHalf>>;
+
+    /// Returns `true` if it continues the kernel half that an earlier program left for this connection, by its id at the holder
+    /// ([`HeldHalves::resume`] has reclaimed it). Otherwise the kernel half is released, which is the default. Called before
+    /// the switch's handlers are created.
+    fn resume(&self, _info: &SwitchInfo, _held: Id) -> bool {
+        false
+    }
 }
 
 /// The part of a handler that answers in the kernel. This crate defines the interface; `urtica-offload` implements it.

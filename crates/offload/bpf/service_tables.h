@@ -61,7 +61,9 @@ struct application {
 	u32 events_due;    /* of events that verdicts will add */
 	u32 looked_at;     /* messages that have a verdict */
 	u32 carried_out;   /* those of them that are carried out */
-	u64 padding[3];
+
+	u64 counted_others; /* the program's, for the next one */
+	u64 padding[2];
 
 	struct verdict verdicts[MAX_VERDICTS];
 	u8 events[EVENT_ROOM + MAX_EVENT_BYTES];

@@ -1,10 +1,11 @@
 //! Substitutes for the programs and maps if they were not built; they are never instantiated.
 
 use crate::application::Application;
-use crate::maps::Maps;
+use crate::maps::{Earlier, Maps};
 use crate::pool::Maker;
 use std::convert::Infallible;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// A type without values.
 pub(crate) struct Loaded(Infallible);
@@ -16,13 +17,17 @@ pub(crate) fn code(_application: Application) -> u64 {
 
 impl Loaded {
     /// Fails, since the programs were not built.
-    pub fn load(_application: Application, _maps: Option<Maps>) -> io::Result<(Self, Maps)> {
+    pub fn load(_application: Application, _earlier: Option<Earlier>) -> io::Result<(Self, Maps)> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Returns `None`, since there is no code to compare with.
-    pub fn earlier(_application: Application, _earlier_code: u64) -> Option<Self> {
-        None
+    /// Fails, since the programs were not built.
+    pub fn earlier(_application: Application, _earlier: &Earlier) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn tables(&self) -> io::Result<Vec<OwnedFd>> {
+        match self.0 {}
     }
 
     pub fn application_bytes(&self) -> usize {

@@ -18,7 +18,7 @@ pub(crate) enum Application {
 
 impl Application {
     /// The applications whose maps a holder can keep.
-    pub const HELD: [Self; 2] = [Self::LearningSwitch, Self::L3];
+    pub const HELD: [Self; 3] = [Self::LearningSwitch, Self::L3, Self::Services { hosts: 0 }];
 
     /// Returns the size of the application's part of a session, its `struct application`.
     pub fn bytes(self) -> usize {
@@ -37,5 +37,23 @@ impl Application {
             Self::Services { .. } => "services",
         };
         format!("{name}.{LAYOUT}")
+    }
+
+    /// Returns the names of the tables that the program reads and writes, in addition to the maps of all applications.
+    pub fn tables(self) -> &'static [&'static str] {
+        match self {
+            Self::LearningSwitch | Self::L3 => &[],
+            Self::Services { .. } => &[
+                "settings",
+                "counts",
+                "host_ports",
+                "hosts",
+                "heard",
+                "addresses",
+                "expected",
+                "confirmed",
+                "next_hops",
+            ],
+        }
     }
 }

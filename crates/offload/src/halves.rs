@@ -13,12 +13,14 @@ use crate::application::Application;
 use crate::kernel::{Kernel, Unavailable};
 use crate::link::Link;
 use crate::loaded::code;
-use crate::maps::{MAX_SESSIONS, Maps};
+use crate::maps::{Earlier, MAX_SESSIONS, Maps};
 use crate::mode::Mode;
 use crate::router::RouterKernel;
+use crate::services::{self, Driven};
 use crate::session::Memory;
+use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use urtica_controller::hold::{Attachment, Held, HeldConnection, Id, Link as HolderLink};
@@ -30,6 +32,13 @@ const LABEL: &str = "urtica kernel half";
 /// The number that stands for no programs, in labels of maps whose programs are still being loaded. As a text, it is the least
 /// number.
 const UNKNOWN: u64 = 0;
+
+/// Follows the form in labels of an application's tables. The number of the part follows it; the number that identifies the
+/// maps ends the label.
+const TABLES: &str = "-tables";
+
+/// The number of tables in a part, each of which the holder keeps as an item.
+const PART: usize = 8;
 
 /// The kernel halves that an earlier program left with a holder; empty without such a program.
 pub struct Halves {
@@ -45,10 +54,9 @@ struct Set {
     id: Id,
     /// The application of the maps, and its layout.
     form: String,
-    /// Identifies the programs that were loaded for them.
-    code: u64,
     kernel: Kernel,
-    maps: Option<Maps>,
+    /// The maps and tables, until a program continues with them.
+    earlier: Option<Earlier>,
     /// The slots of the maps' sessions, in order.
     used: Vec<u32>,
     /// The application that continues with the maps.
@@ -59,6 +67,7 @@ impl Halves {
     /// Finds the kernel halves in the kept descriptors. The holder is requested to forget useless ones.
     pub fn of(held: &mut Held) -> Self {
         let mut sets = Vec::new();
+        let mut tables = Parts::of(held);
         for common in std::mem::take(&mut held.commons) {
             let Some((form, code)) = parse(&common.attachment.label) else {
                 continue;
@@ -70,18 +79,21 @@ impl Halves {
             let maps = copies.ok().and_then(Maps::from_fds);
             let earlier = Maps::from_fds(fds).filter(|_| !used.is_empty());
             match earlier.and_then(|maps| Kernel::of_earlier(maps, &used).ok()) {
-                Some(kernel) => sets.push(Set {
-                    id: common.id,
-                    form,
-                    code,
-                    kernel,
-                    maps,
-                    used,
-                    application: None,
-                }),
+                Some(kernel) => {
+                    let tables = tables.take(common.id);
+                    sets.push(Set {
+                        id: common.id,
+                        form,
+                        kernel,
+                        earlier: maps.map(|maps| Earlier { maps, tables, code }),
+                        used,
+                        application: None,
+                    });
+                }
                 None => held.link.forget(common.id),
             }
         }
+        tables.forget_rest(&held.link);
         Self {
             sets,
             mode: Mode::default(),
@@ -112,24 +124,37 @@ impl Halves {
         Ok(RouterKernel::of(kernel).mode(self.mode))
     }
 
+    /// Loads the programs of the services, like [`Halves::start`]. The hosts in the tables of an earlier program become known to
+    /// [`Hosts`](urtica_services::Hosts) when their switches' connections continue; its other tables are emptied.
+    ///
+    /// # Errors
+    /// Those of [`Driven::start`]. The maps of the earlier program are then released.
+    pub fn start_driven(&mut self, holder: &HolderLink) -> Result<Driven, Unavailable> {
+        let kernel = self.start_application(Driven::APPLICATION, holder)?;
+        Driven::of_held(kernel)
+    }
+
     fn start_application(
         &mut self,
         application: Application,
         holder: &HolderLink,
     ) -> Result<Kernel, Unavailable> {
         let form = application.form();
-        let mut sets = self.sets.iter_mut();
-        if let Some(set) = sets.find(|set| set.form == form) {
-            if let Some(maps) = set.maps.take() {
+        let tables = application.tables().len();
+        let is_whole = |set: &&mut Set| {
+            let earlier = set.earlier.as_ref();
+            set.form == form && earlier.is_some_and(|earlier| earlier.tables.len() == tables)
+        };
+        if let Some(set) = self.sets.iter_mut().find(is_whole) {
+            if let Some(earlier) = set.earlier.take() {
                 let (id, own) = (set.id, code(application));
                 let of_session = label(&form, id);
-                let is_other = set.code != own;
+                let is_other = earlier.code != own;
                 if is_other {
                     // If this program dies now, the next one cannot know how far the loading has come.
-                    rename(holder, id, label(&form, UNKNOWN), &maps.fds());
+                    rename(holder, id, label(&form, UNKNOWN), &earlier.maps.fds());
                 }
-                set.kernel =
-                    Kernel::start_again(application, maps, &set.used, of_session, set.code)?;
+                set.kernel = Kernel::start_again(application, earlier, &set.used, of_session)?;
                 if is_other {
                     set.kernel
                         .with_maps(|fds| rename(holder, id, label(&form, own), fds));
@@ -139,8 +164,12 @@ impl Halves {
             }
         }
         let kernel = Kernel::load(application)?;
-        let keep = |fds: &[BorrowedFd]| {
+        let keep = |fds: &[BorrowedFd], tables: &[BorrowedFd]| {
             let id = holder.keep_common(label(&form, code(application)), fds)?;
+            for (part, tables) in tables.chunks(PART).enumerate() {
+                let form = format!("{form}{TABLES}{part}");
+                holder.keep_common(label(&form, id), tables)?;
+            }
             Ok(label(&form, id))
         };
         if let Err(error) = kernel.hold(keep) {
@@ -179,8 +208,14 @@ impl HeldHalves for Halves {
         let set =
             set.ok_or_else(|| io::Error::other("the holder does not have the kernel half's maps"))?;
         let kernel = set.kernel.clone();
-        let (link, session) = Link::resume(kernel, kept, socket, set.application, self.mode)?;
-        let mut resumed = link.into_resumed(socket)?;
+        // A program that only releases it can still handle the events of services.
+        let services = Some(Driven::APPLICATION).filter(|services| services.form() == set.form);
+        let application = set.application.or(services);
+        let (link, session) = Link::resume(kernel, kept, socket, application, self.mode)?;
+        let mut resumed = match services {
+            Some(_) => services::resume(link, &session.memory, socket)?,
+            None => link.into_resumed(socket, |link| Box::new(link))?,
+        };
         match set.application {
             Some(_) => set.kernel.put_resumed(id, session),
             None => {
@@ -209,6 +244,50 @@ fn rename(holder: &HolderLink, id: Id, label: String, maps: &[BorrowedFd]) {
 fn parse(label: &str) -> Option<(&str, u64)> {
     let (form, number) = label.strip_prefix(LABEL)?.trim_start().split_once(' ')?;
     Some((form, number.parse().ok()?))
+}
+
+/// Tables that a holder keeps as an item.
+struct Part {
+    id: Id,
+    form: String,
+    tables: Vec<OwnedFd>,
+}
+
+/// The parts of applications' tables, by the maps' id at the holder.
+struct Parts(BTreeMap<Id, Vec<Part>>);
+
+impl Parts {
+    /// Removes the tables from the kept descriptors.
+    fn of(held: &mut Held) -> Self {
+        let mut by_maps: BTreeMap<Id, Vec<_>> = BTreeMap::new();
+        for common in std::mem::take(&mut held.commons) {
+            match parse(&common.attachment.label) {
+                Some((form, maps)) if form.contains(TABLES) => {
+                    by_maps.entry(maps).or_default().push(Part {
+                        id: common.id,
+                        form: form.to_owned(),
+                        tables: common.attachment.fds,
+                    });
+                }
+                _ => held.commons.push(common),
+            }
+        }
+        Self(by_maps)
+    }
+
+    /// Returns the tables that belong to these maps, in order.
+    fn take(&mut self, maps: Id) -> Vec<OwnedFd> {
+        let mut parts = self.0.remove(&maps).unwrap_or_default();
+        parts.sort_by(|one, other| one.form.cmp(&other.form));
+        parts.into_iter().flat_map(|part| part.tables).collect()
+    }
+
+    /// Requests the holder to forget the tables whose maps are useless.
+    fn forget_rest(self, holder: &HolderLink) {
+        for part in self.0.into_values().flatten() {
+            holder.forget(part.id);
+        }
+    }
 }
 
 /// Returns the slots of the sessions in these maps, in order.

@@ -2,8 +2,8 @@
 
 use crate::application::Application;
 use crate::link::LateTurns;
-use crate::loaded::Loaded;
-use crate::maps::{Made, Maps};
+use crate::loaded::{Loaded, code};
+use crate::maps::{Earlier, Made, Maps};
 use crate::pool::{Lease, Pool};
 use crate::session::Memory;
 use crate::socket::Way;
@@ -12,9 +12,11 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::CapabilitySet;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use urtica_controller::hold::Id;
 
 /// The oldest kernel whose sockmaps pass, redirect and count as the programs require.
@@ -88,6 +90,8 @@ pub struct Kernel {
     sessions: Pool,
     /// Size of the application's part of a session.
     application_bytes: usize,
+    /// Whether connections have been left to the next program.
+    is_left: Arc<AtomicBool>,
 }
 
 /// The maps, and the state of their sessions.
@@ -143,21 +147,20 @@ impl Kernel {
         Self::with(Some(loaded), maps, &[], None).map_err(Unavailable::because)
     }
 
-    /// Continues this application with these maps of an earlier program, which have this id at the holder, and in which these
-    /// slots are used. Loads the programs, unless `code` shows that the loaded ones are identical, since the kernel's checks
-    /// need much time.
+    /// Continues this application with these maps of an earlier program, in which these slots are used. Loads the programs,
+    /// unless the loaded ones are identical, since the kernel's checks need much time.
     pub(crate) fn start_again(
         application: Application,
-        maps: Maps,
+        earlier: Earlier,
         used: &[u32],
         label: String,
-        code: u64,
     ) -> Result<Self, Unavailable> {
         check_system()?;
-        let (loaded, maps) = match Loaded::earlier(application, code) {
-            Some(loaded) => (loaded, maps),
-            None => Loaded::load(application, Some(maps)).map_err(Unavailable::because)?,
+        let loaded = match earlier.code == code(application) {
+            true => Loaded::earlier(application, &earlier).map(|loaded| (loaded, earlier.maps)),
+            false => Loaded::load(application, Some(earlier)),
         };
+        let (loaded, maps) = loaded.map_err(Unavailable::because)?;
         maps.forget_others(used)
             .and_then(|()| Self::with(Some(loaded), maps, used, Some(label)))
             .map_err(Unavailable::because)
@@ -178,6 +181,7 @@ impl Kernel {
         Ok(Self {
             sessions: Pool::start(maps.entries()?, maker, used)?,
             application_bytes: loaded.as_ref().map_or(0, Loaded::application_bytes),
+            is_left: Arc::default(),
             shared: Arc::new(Mutex::new(Slots {
                 loaded,
                 maps,
@@ -192,6 +196,16 @@ impl Kernel {
         self.lock().label.clone()
     }
 
+    /// Notes that a connection is left to the next program, to which the tables belong from now on.
+    pub(crate) fn leave(&self) {
+        self.is_left.store(true, Relaxed);
+    }
+
+    /// Returns whether the tables belong to the next program.
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left.load(Relaxed)
+    }
+
     /// Returns whether a holder keeps the maps.
     pub(crate) fn is_held(&self) -> bool {
         self.lock().label.is_some()
@@ -202,13 +216,16 @@ impl Kernel {
         use_fds(&self.lock().maps.fds());
     }
 
-    /// Makes a holder keep the maps, by a function that receives their descriptors and returns the label of sessions.
+    /// Makes a holder keep the maps and the application's tables, by a function that receives their descriptors and returns the
+    /// label of sessions.
     pub(crate) fn hold(
         &self,
-        keep: impl FnOnce(&[BorrowedFd]) -> io::Result<String>,
+        keep: impl FnOnce(&[BorrowedFd], &[BorrowedFd]) -> io::Result<String>,
     ) -> io::Result<()> {
         let mut slots = self.lock();
-        let label = keep(&slots.maps.fds())?;
+        let tables = slots.loaded.as_ref().map(Loaded::tables).transpose()?;
+        let tables: Vec<_> = tables.iter().flatten().map(AsFd::as_fd).collect();
+        let label = keep(&slots.maps.fds(), &tables)?;
         slots.label = Some(label);
         Ok(())
     }

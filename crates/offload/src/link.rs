@@ -145,6 +145,9 @@ impl Link {
             is_left: false,
             place: 0,
         };
+        if let Some(Application::Services { .. }) = application {
+            link = link.without_local_limit();
+        }
         link.limit_input(socket);
         if link.shared().is_attached.load(Relaxed) != 0 {
             link.attach_again(socket)?;
@@ -204,8 +207,12 @@ impl Link {
         Ok(())
     }
 
-    /// Returns the state from which the controller continues.
-    pub fn into_resumed(mut self, socket: BorrowedFd) -> io::Result<Resumed> {
+    /// Returns the state from which the controller continues, with the kernel half that `wrap` makes of the link.
+    pub fn into_resumed(
+        mut self,
+        socket: BorrowedFd,
+        wrap: impl FnOnce(Self) -> Box<dyn KernelHalf>,
+    ) -> io::Result<Resumed> {
         let progress = match &self.attached {
             None => Progress::of(socket)?,
             Some(attached) => Progress {
@@ -221,7 +228,7 @@ impl Link {
         shared.read_fragment(&mut fragment);
         self.before = now;
         let is_attached = self.attached.is_some();
-        let mut resumed = Resumed::new(Box::new(self), progress, reclaimed, fragment);
+        let mut resumed = Resumed::new(wrap(self), progress, reclaimed, fragment);
         resumed.is_attached = is_attached;
         Ok(resumed)
     }
@@ -598,6 +605,7 @@ impl HeldHalf for Link {
 
     fn leave(&mut self) {
         self.is_left = true;
+        self.kernel.leave();
         self.memory.is_left.store(true, Relaxed);
         self.lease.leave();
     }

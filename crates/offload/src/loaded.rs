@@ -1,7 +1,7 @@
 //! The programs and maps of `bpf/`, loaded by libbpf.
 
 use crate::application::Application;
-use crate::maps::Maps;
+use crate::maps::{Earlier, Maps};
 use crate::pool::Maker;
 use crate::session::session_bytes;
 use crate::waker::ring_bytes;
@@ -24,7 +24,8 @@ fn object_of(application: Application) -> &'static [u8] {
 
 /// The programs, loaded.
 pub(crate) struct Loaded {
-    /// Keeps the programs in the kernel; `None` if another process has attached them.
+    /// Keeps the programs in the kernel, and has the application's tables. If another process has attached the programs, it has
+    /// only the tables, or is `None` without tables.
     object: Option<Object>,
     application: Application,
 }
@@ -40,34 +41,33 @@ pub(crate) fn code(application: Application) -> u64 {
 unsafe impl Send for Loaded {}
 
 impl Loaded {
-    /// Uses the programs that an earlier process has loaded for the application, and that its maps keep in the kernel, if they
-    /// are identical to this code.
-    pub fn earlier(application: Application, earlier_code: u64) -> Option<Self> {
-        (earlier_code == code(application)).then_some(Self {
-            object: None,
+    /// Uses the programs that an earlier process has loaded for the application, and that its maps keep in the kernel. They
+    /// must be identical to this code.
+    pub fn earlier(application: Application, earlier: &Earlier) -> io::Result<Self> {
+        let tables = || {
+            let mut object = open(application, Some(earlier))?;
+            for mut program in object.progs_mut() {
+                program.set_autoload(false);
+            }
+            object.load()
+        };
+        let has_tables = !application.tables().is_empty();
+        Ok(Self {
+            object: has_tables.then(tables).transpose().map_err(to_io)?,
             application,
         })
     }
 
     /// Loads an application's programs and attaches them to their maps, which may be those of an earlier process.
-    pub fn load(application: Application, maps: Option<Maps>) -> io::Result<(Self, Maps)> {
-        Self::try_load(application, maps).map_err(to_io)
+    pub fn load(application: Application, earlier: Option<Earlier>) -> io::Result<(Self, Maps)> {
+        Self::try_load(application, earlier.as_ref()).map_err(to_io)
     }
 
-    fn try_load(application: Application, maps: Option<Maps>) -> libbpf_rs::Result<(Self, Maps)> {
-        // libbpf's messages about rejected programs are pages long, and would be printed to standard error otherwise.
-        libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| {
-            tracing::debug!("libbpf: {}", text.trim_end());
-        })));
-        let mut builder = ObjectBuilder::default();
-        let mut object = builder.open_memory(object_of(application))?;
-        if let Application::Services { hosts } = application {
-            size_tables(&mut object, hosts)?;
-        }
-        if let Some(maps) = &maps {
-            reuse(&mut object, maps)?;
-        }
-        let object = object.load()?;
+    fn try_load(
+        application: Application,
+        earlier: Option<&Earlier>,
+    ) -> libbpf_rs::Result<(Self, Maps)> {
+        let object = open(application, earlier)?.load()?;
         let fds = Maps::NAMES
             .into_iter()
             .map(|name| Ok(find_map(&object, name)?.as_fd().try_clone_to_owned()?));
@@ -86,10 +86,18 @@ impl Loaded {
         Ok((loaded, maps.expect("there is one for each name")))
     }
 
+    /// Returns the descriptors of the application's tables, in the order of their names.
+    pub fn tables(&self) -> io::Result<Vec<OwnedFd>> {
+        let names = self.application.tables().iter();
+        names
+            .map(|name| self.table(name)?.as_fd().try_clone_to_owned())
+            .collect()
+    }
+
     /// Returns a table of the application.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] if another process has loaded the programs.
+    /// [`io::ErrorKind::Unsupported`] if the application has no tables, and another process has loaded the programs.
     pub fn table(&self, name: &str) -> io::Result<MapHandle> {
         let object = self.object.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         find_map(object, name).map_err(to_io)
@@ -130,12 +138,36 @@ fn new_fd(kind: &Kind) -> io::Result<OwnedFd> {
     map.as_fd().try_clone_to_owned()
 }
 
-/// Makes the programs use these maps instead of creating new ones.
-fn reuse(object: &mut OpenObject, maps: &Maps) -> libbpf_rs::Result<()> {
+/// Opens an application's programs, which will use the maps and tables of an earlier process, if any.
+fn open(application: Application, earlier: Option<&Earlier>) -> libbpf_rs::Result<OpenObject> {
+    // libbpf's messages about rejected programs are pages long, and would be printed to standard error otherwise.
+    libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| {
+        tracing::debug!("libbpf: {}", text.trim_end());
+    })));
+    let mut builder = ObjectBuilder::default();
+    let mut object = builder.open_memory(object_of(application))?;
+    if let Application::Services { hosts } = application {
+        size_tables(&mut object, hosts)?;
+    }
+    if let Some(earlier) = earlier {
+        reuse(&mut object, application, earlier)?;
+    }
+    Ok(object)
+}
+
+/// Makes the programs use these maps and tables instead of creating new ones.
+fn reuse(
+    object: &mut OpenObject,
+    application: Application,
+    earlier: &Earlier,
+) -> libbpf_rs::Result<()> {
+    let names = Maps::NAMES.iter().chain(application.tables());
+    let tables = earlier.tables.iter().map(AsFd::as_fd);
+    let fds: Vec<_> = earlier.maps.fds().into_iter().chain(tables).collect();
     for mut map in object.maps_mut() {
-        let mut named = Maps::NAMES.iter().zip(maps.fds());
+        let mut named = names.clone().zip(&fds);
         if let Some((_, fd)) = named.find(|(name, _)| map.name() == **name) {
-            map.reuse_fd(fd)?;
+            map.reuse_fd(*fd)?;
         }
     }
     Ok(())

@@ -13,6 +13,15 @@ pub(crate) const MAX_SESSIONS: u32 = 4096;
 /// Number of maps.
 const COUNT: usize = 7;
 
+/// The maps and tables of an earlier program.
+pub(crate) struct Earlier {
+    pub maps: Maps,
+    /// The tables of its application, in the order of [`Application::tables`](crate::application::Application::tables).
+    pub tables: Vec<OwnedFd>,
+    /// Identifies the programs that were loaded for them.
+    pub code: u64,
+}
+
 /// The maps of `bpf/answering.h`.
 pub(crate) struct Maps {
     slots: OwnedFd,

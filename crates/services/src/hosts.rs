@@ -368,6 +368,7 @@ impl Program for Hosts {
     }
 
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        self.0.restore_kept(info.datapath_id);
         Box::new(Handler {
             hosts: Arc::clone(&self.0),
             switch: info.datapath_id,
@@ -539,6 +540,28 @@ impl HostsState {
         // over.
         if self.discovery.is_link_port(port) {
             self.correct(network, now);
+        }
+    }
+
+    /// Restores the hosts of this switch that the offload has kept from an earlier program.
+    fn restore_kept(&self, switch: DatapathId) {
+        let (Some(offload), Some(background)) = (self.table.offload().get(), self.background.get())
+        else {
+            return;
+        };
+        let now = background.now();
+        for kept in offload.take_kept_hosts(switch) {
+            let effects = self.table.restore_kept(&kept, now);
+            self.learn(effects, kept.attached, background.network(), now);
+            // Not all are restored: the table may be full, or have newer information.
+            if self.table.find_in(kept.vlan, kept.mac).is_none() {
+                offload.remove_host(kept.vlan, kept.mac);
+            }
+            for address in kept.addresses {
+                if self.table.find_address_in(kept.vlan, address).is_none() {
+                    offload.remove_address(kept.vlan, address);
+                }
+            }
         }
     }
 

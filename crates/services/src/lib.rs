@@ -54,7 +54,7 @@ pub use hosts::{
     ConflictPolicy, EVENT_INTERVAL, Host, HostEvent, Hosts, HostsConfig, HostsWatcher, LeftReason,
 };
 pub use neighbour_proxy::{NeighbourProxy, NeighbourProxyConfig, NeighbourProxyCounts};
-pub use offload::{LinkProbe, ServiceOffload, SettledCounts};
+pub use offload::{KeptHost, LinkProbe, ServiceOffload, SettledCounts};
 pub use provision::{
     COOKIE_TAG, COOKIE_TAG_MASK, Flow, Outcome, ProvisionConfig, ProvisionCounts, ProvisionError,
     Provisioned, Provisioner, Provisioning, Removing, is_provisioned,

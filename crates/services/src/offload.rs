@@ -78,6 +78,27 @@ pub trait ServiceOffload: Send + Sync {
 
     /// Returns the numbers of settled packets so far, on all switches.
     fn counts(&self) -> SettledCounts;
+
+    /// Returns, once, the hosts of this switch that an earlier program had set, if the switch's connection continues in this
+    /// program. The caller sets or removes each of them. The default is none.
+    fn take_kept_hosts(&self, _switch: DatapathId) -> Vec<KeptHost> {
+        Vec::new()
+    }
+}
+
+/// A host that an earlier program had [set](ServiceOffload::set_host).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptHost {
+    /// Its VLAN, if any.
+    pub vlan: Option<u16>,
+    /// Its MAC address.
+    pub mac: MacAddr,
+    /// Its port.
+    pub attached: PortId,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Whether it is a router.
+    pub is_router: bool,
 }
 
 /// The identity of a probe of [`Discovery`].

@@ -61,10 +61,12 @@ impl RunArgs {
 
 /// Refuses `--hold` with options that do not support it.
 fn refuse_hold(args: &RunArgs) -> Result<(), String> {
-    match args.hold.is_given() && matches!(args.offload, Offload::Driven | Offload::Ring) {
-        true => {
-            Err("--hold does not work with --offload driven or ring; expected one of them".into())
-        }
+    match args.hold.is_given() && args.offload == Offload::Ring {
+        true => Err(
+            "--hold does not work with --offload ring: a program that is killed loses the input in its rings; expected one of \
+             them"
+                .into(),
+        ),
         false => Ok(()),
     }
 }

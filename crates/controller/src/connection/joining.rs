@@ -65,7 +65,9 @@ impl<C: Channel> Connection<C> {
         let held = self.transport.resumable_half();
         let mut resumed =
             held.and_then(|held| resume_handler(&programs, &info, held, batch.started));
-        if resumed.is_none() {
+        let halves = batch.kernel_halves.as_ref();
+        let continues = |held| halves.is_some_and(|halves| halves.resume(&info, held));
+        if resumed.is_none() && !held.is_some_and(continues) {
             self.transport.let_go();
         }
         for (index, listed) in programs.programs.iter().enumerate() {

@@ -58,11 +58,15 @@ impl<C: Channel> Connection<C> {
         shard.fell_back.add(reclaimed.fell_back);
     }
 
-    /// Passes the events of the kernel half to handlers, before later input is handled.
+    /// Passes the events of the kernel half to handlers, before later input is handled. Those that an earlier program left
+    /// wait until the switch has described its ports: handlers would ignore news from unknown ports.
     pub(super) fn handle_events(&mut self, batch: &mut BatchContext) {
         let (Some(joined), Some(version)) = (&mut self.switch, self.session.version()) else {
             return;
         };
+        if !joined.is_up {
+            return;
+        }
         let (xids, counters) = (&mut self.session.xids, &self.counters);
         self.transport.take_events(&mut |message| {
             let body = message.get(Header::SIZE..).unwrap_or_default();
@@ -126,16 +130,16 @@ impl<C: Channel> Connection<C> {
         if !self.transport.has_kernel_half() {
             return Ok(());
         }
+        // Handles the events of a connection that was reclaimed to send something.
+        self.handle_events(batch);
+        if !batch.out.is_empty() {
+            self.flush(batch)?;
+        }
         if self.transport.is_let_go() {
             if self.transport.end_half(self.session.to_word())? {
                 self.start_kernel_half(batch);
             }
             return Ok(());
-        }
-        // Handles the events of a connection that was reclaimed to send something.
-        self.handle_events(batch);
-        if !batch.out.is_empty() {
-            self.flush(batch)?;
         }
         if self.session.answering_version().is_none() {
             return Ok(());

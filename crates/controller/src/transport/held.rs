@@ -154,7 +154,7 @@ impl<C: Channel> Transport<C> {
         ) else {
             return Ok(false);
         };
-        if hold.fragment() > 0 || !half.may_write(socket) {
+        if hold.fragment() > 0 || half.has_events() || !half.may_write(socket) {
             return Ok(false);
         }
         let Some(kept) = half.kept() else {

@@ -193,6 +193,11 @@ impl Half {
         Ok(taken)
     }
 
+    /// Returns `true` if it has events that handlers have not received.
+    pub fn has_events(&self) -> bool {
+        self.is_attached() && self.kernel.has_events()
+    }
+
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Option<Reclaimed> {
         if !self.is_owner() {
             return None;
@@ -360,7 +365,7 @@ impl<C: Channel> Transport<C> {
         let Some(half) = self.front.kernel_half() else {
             return;
         };
-        if !half.is_owner() && half.is_attached() && half.kernel.has_events() {
+        if !half.is_owner() && half.has_events() {
             half.kernel.take_events(tell);
         }
     }

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use urtica_controller::{Handover, KernelHalf, Reclaimed, SwitchInfo, Taken};
+use urtica_controller::{Handover, HeldHalf, KernelHalf, Reclaimed, SwitchInfo, Taken};
 use urtica_wire::split_frame;
 
 /// A link, and its events.
@@ -17,7 +17,6 @@ pub(super) struct Half {
     link: Link,
     memory: Arc<Memory>,
     /// The kernel's count when the program last became the owner.
-    others: u64,
     events_full: u64,
     /// Events that were read from the kernel, but not passed to handlers yet.
     events: Vec<u8>,
@@ -34,11 +33,29 @@ impl Half {
         Self {
             link: Link::new(kernel, opened, mode).without_local_limit(),
             memory,
-            others: 0,
             events_full: 0,
             events: Vec::new(),
         }
     }
+
+    /// Continues with the link of an earlier program, and with its events. The program is the owner.
+    pub fn resume(link: Link, memory: &Arc<Memory>) -> Self {
+        let part = Part::of(memory);
+        let mut events = Vec::new();
+        part.take_events(&mut events);
+        Self {
+            link,
+            memory: Arc::clone(memory),
+            events_full: part.events_full.load(Relaxed),
+            events,
+        }
+    }
+}
+
+/// Separates the messages that are no packet-ins, which are part of the kernel's count of answered ones.
+pub(super) fn count_others(part: &Part, reclaimed: &mut Reclaimed) {
+    reclaimed.others = part.take_others().min(reclaimed.answered);
+    reclaimed.answered -= reclaimed.others;
 }
 
 impl KernelHalf for Half {
@@ -55,6 +72,10 @@ impl KernelHalf for Half {
     }
 
     fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
+        // Those of an earlier program, which wait for handlers.
+        if !self.events.is_empty() {
+            return Ok(Taken::NotYet);
+        }
         self.link.hand_over(socket, handover)
     }
 
@@ -62,14 +83,12 @@ impl KernelHalf for Half {
         let mut reclaimed = self.link.reclaim(input);
         let part = Part::of(&self.memory);
         part.take_events(&mut self.events);
-        let (others, full) = (part.others.load(Relaxed), part.events_full.load(Relaxed));
-        reclaimed.others = others - self.others;
-        // These are part of the kernel's count of answered messages.
-        reclaimed.answered -= reclaimed.others;
+        count_others(part, &mut reclaimed);
+        let full = part.events_full.load(Relaxed);
         let fell_back = (full - self.events_full).min(reclaimed.passed);
         reclaimed.passed -= fell_back;
         reclaimed.fell_back += fell_back;
-        (self.others, self.events_full) = (others, full);
+        self.events_full = full;
         reclaimed
     }
 
@@ -103,6 +122,10 @@ impl KernelHalf for Half {
 
     fn has_events(&self) -> bool {
         !self.events.is_empty() || Part::of(&self.memory).has_events()
+    }
+
+    fn held(&mut self) -> Option<&mut dyn HeldHalf> {
+        self.link.held()
     }
 
     fn take_events(&mut self, tell: &mut dyn FnMut(&[u8])) {

@@ -21,13 +21,20 @@ mod tables;
 mod tables;
 
 use crate::application::Application;
+use crate::kernel::ResumedSession;
 use crate::kernel::{Kernel, Unavailable};
+use crate::link::Link;
 use crate::mode::Mode;
-use half::Half;
+use crate::session::Memory;
+use half::{Half, count_others};
 pub(crate) use part::Part;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use tables::Tables;
-use urtica_controller::{KernelHalf, KernelHalves, SwitchInfo};
+use urtica_controller::hold::Id;
+use urtica_controller::{KernelHalf, KernelHalves, Resumed, SwitchInfo};
 use urtica_services::ServiceOffload;
 
 /// Settles packets in the kernel on behalf of services.
@@ -65,6 +72,24 @@ pub struct Driven {
 const HOSTS: u32 = 1 << 17;
 
 impl Driven {
+    /// The application whose tables a holder can keep.
+    pub(crate) const APPLICATION: Application = Application::Services { hosts: HOSTS };
+
+    /// Creates it from programs whose tables a holder keeps, and which may be those of an earlier program.
+    pub(crate) fn of_held(kernel: Kernel) -> Result<Self, Unavailable> {
+        let driven = Self::of(kernel)?;
+        driven.tables.keep_hosts();
+        Ok(driven)
+    }
+
+    fn of(kernel: Kernel) -> Result<Self, Unavailable> {
+        let tables = Tables::open(&kernel).map_err(Unavailable::because)?;
+        Ok(Self {
+            kernel,
+            tables: Arc::new(tables),
+        })
+    }
+
     /// Loads the programs for the kernel, with space for 131,072 hosts, the default of
     /// [`Hosts`](urtica_services::Hosts).
     ///
@@ -81,12 +106,7 @@ impl Driven {
     /// Those of [`Driven::start`].
     pub fn start_for(hosts: u32) -> Result<Self, Unavailable> {
         let hosts = hosts.max(1);
-        let kernel = Kernel::load(Application::Services { hosts })?;
-        let tables = Tables::open(&kernel).map_err(Unavailable::because)?;
-        Ok(Self {
-            kernel,
-            tables: Arc::new(tables),
-        })
+        Self::of(Kernel::load(Application::Services { hosts })?)
     }
 
     /// Limits the number of switches at a time: see [`Kernel::max_switches`]. Each needs about 0.2 MB of the kernel's
@@ -112,4 +132,25 @@ impl KernelHalves for Driven {
             Mode::Auto,
         )))
     }
+
+    fn resume(&self, info: &SwitchInfo, held: Id) -> bool {
+        let Some(ResumedSession { memory, .. }) = self.kernel.take_resumed(held) else {
+            return false;
+        };
+        let version = u32::from(info.version.to_wire());
+        let datapath_id = Part::of(&memory).datapath_id.load(Relaxed);
+        let is_same =
+            memory.shared().version.load(Relaxed) == version && datapath_id == info.datapath_id.0;
+        if is_same {
+            self.tables.resume(info.datapath_id);
+        }
+        is_same
+    }
+}
+
+/// Continues with the link of an earlier program, whose session is mapped with this application's part.
+pub(crate) fn resume(link: Link, memory: &Arc<Memory>, socket: BorrowedFd) -> io::Result<Resumed> {
+    let mut resumed = link.into_resumed(socket, |link| Box::new(Half::resume(link, memory)))?;
+    count_others(Part::of(memory), &mut resumed.reclaimed);
+    Ok(resumed)
 }

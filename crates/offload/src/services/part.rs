@@ -11,13 +11,14 @@ const MAX_EVENT_BYTES: usize = 256;
 #[repr(C)]
 pub struct Part {
     pub datapath_id: AtomicU64,
-    pub others: AtomicU64,
+    others: AtomicU64,
     pub events_full: AtomicU64,
     event_bytes: AtomicU32,
     events_due: AtomicU32,
     looked_at: AtomicU32,
     carried_out: AtomicU32,
-    padding: [AtomicU64; 3],
+    counted_others: AtomicU64,
+    padding: [AtomicU64; 2],
     verdicts: [[AtomicU64; 2]; MAX_VERDICTS],
     events: [AtomicU8; EVENT_ROOM + MAX_EVENT_BYTES],
 }
@@ -28,6 +29,12 @@ impl Part {
         // SAFETY: the mapping lives as long as `memory`, and has the size of a Part there, aligned, as `application` asserts. A
         // Part consists of atomics, for which all bytes are valid and which the kernel may change at any time.
         unsafe { &*memory.application::<Self>() }
+    }
+
+    /// Returns the number of settled messages that are no packet-ins since this was last called, also by an earlier program.
+    pub fn take_others(&self) -> u64 {
+        let others = self.others.load(Relaxed);
+        others.saturating_sub(self.counted_others.swap(others, Relaxed))
     }
 
     /// Returns whether there are events. The owner does not matter.

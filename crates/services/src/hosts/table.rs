@@ -11,7 +11,7 @@ mod space;
 use super::frame::Neighbour;
 use super::host::{Host, HostId};
 use super::{ConflictPolicy, EVENT_INTERVAL, HostEvent, HostsConfig, LeftReason};
-use crate::offload::Offload;
+use crate::offload::{KeptHost, Offload};
 use crate::timers::Timers;
 use papaya::HashMap;
 use parking_lot::{Mutex, MutexGuard};
@@ -203,6 +203,11 @@ impl HostTable {
         self.change(now, |change| change.restore(id, port, address))
     }
 
+    /// Restores a host of an earlier program.
+    pub fn restore_kept(&self, kept: &KeptHost, now: Instant) -> Effects {
+        self.change(now, |change| change.restore_kept(kept))
+    }
+
     /// Notes that a sighting was ignored because its port exceeded the limit.
     pub fn refuse_unread(&self) {
         self.unread.fetch_add(1, Ordering::Relaxed);
@@ -327,6 +332,20 @@ impl Change<'_> {
         if is_there {
             self.add_address(id, address);
         }
+    }
+
+    /// Restores a host with its addresses, unless newer information exists.
+    fn restore_kept(&mut self, kept: &KeptHost) {
+        let id = (kept.vlan, kept.mac);
+        if self.find(id).is_some() || !self.join(id, kept.attached) {
+            return;
+        }
+        for address in &kept.addresses {
+            if self.owner(kept.vlan, *address).is_none() {
+                self.add_address(id, *address);
+            }
+        }
+        self.set_router(id, kept.is_router);
     }
 
     /// Handles a host that is seen at another port. Returns whether it has moved there.
