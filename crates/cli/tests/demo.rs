@@ -8,8 +8,8 @@ use std::process::{Command, Output, Stdio};
 const SCENES: [&str; 7] = [
     "\n1. Switches join",
     "\n2. Every host pings every other. No switch has entries yet.",
-    "\n3. The same again",
-    "\n4. Hosts talk",
+    "\n3. Every host pings every other again",
+    "\n4. Hosts send 100 new flows",
     "\n5. The busiest link, ",
     "\n6. Every host pings every other, around the cut.",
     "\n7. ",

@@ -101,7 +101,7 @@ mod tests {
         }
         let socket = folder.path().join("s1.mgmt");
         assert_eq!(find("s1").unwrap().address(), &Address::Unix(socket));
-        assert!(message("s3").ends_with("one of the bridges there are: s1, s2"));
+        assert!(message("s3").ends_with("one of the bridges: s1, s2"));
         assert!(find("tcp:127.0.0.1").is_ok());
         assert!(message("tpc:127.0.0.1").contains("tcp:HOST"));
     }

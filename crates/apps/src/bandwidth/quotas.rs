@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(refusal(&charges, 1, 2), None);
         assert_eq!(
             refusal(&charges, 1, 3).unwrap(),
-            "the hosts of port 0000000000000001:1 have 8 of the 10 b/s that they may reserve, and requested 3; release some, or raise --bandwidth-per-port"
+            "the hosts of port 0000000000000001:1 have reserved 8 of their 10 b/s, and requested 3; release some, or raise --bandwidth-per-port"
         );
         charges.add(port(1), 0);
         assert_eq!(

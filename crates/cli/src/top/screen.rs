@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn figures_are_drawn_and_scrolled() {
         let mut view = View::new(sample());
-        assert!(drawn(&view).contains("the first figures come"));
+        assert!(drawn(&view).contains("the first figures arrive"));
         view.figures = Some(figures());
         let all = drawn(&view);
         for words in [

@@ -457,7 +457,7 @@ fn versus_compares_ours_with_the_null_responder() {
             .unwrap()
             > 0.0
     );
-    assert!(stderr(&output).contains("median (min to max) of 1 rounds in turn"));
+    assert!(stderr(&output).contains("median (min to max) of 1 interleaved rounds"));
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl OlderProgram {
     fn attach(file: &Path) -> Self {
         let flags = SocketFlags::CLOEXEC;
         let holder = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
-        connect(&holder, &SocketAddrUnix::new(file).unwrap()).unwrap();
+        let address = SocketAddrUnix::new(file).unwrap();
+        eventually("the holder listens", || connect(&holder, &address).is_ok());
         let program = Self { holder };
         program.say(
             &[&b"A"[..], &MESSAGES.to_le_bytes(), &60_u32.to_le_bytes()],
@@ -150,7 +151,6 @@ fn leave(room: &Room, magic: [u8; 8]) -> FakeSwitch {
         .spawn()
         .unwrap();
     std::thread::spawn(move || holder.wait());
-    eventually("the holder listens", || room.file().exists());
     let older = OlderProgram::attach(&room.file());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

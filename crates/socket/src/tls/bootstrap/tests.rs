@@ -94,7 +94,7 @@ fn rejects_unusable_ca_certificates() {
     let alone = controllers.sign_name("ctl");
     let with_another = with_ca(controllers.sign_name("ctl"), &other);
     for (shown, expected) in [
-        (alone, "does not show the certificate of its CA"),
+        (alone, "does not send the certificate of its CA"),
         (with_another, "was signed by 'controllerca'"),
     ] {
         let switch = without_ca(&switches.sign_name("s1"));
