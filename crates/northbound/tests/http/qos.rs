@@ -206,7 +206,7 @@ fn bad_requests_get_ryus_status_and_a_sentence() {
             RULES,
             r#"{"match": {}, "actions": {"drop": "1"}}"#,
             400,
-            "actions.drop is no action",
+            "actions.drop is not an action",
         ),
         (
             RULES,

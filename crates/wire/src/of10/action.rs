@@ -423,7 +423,7 @@ mod tests {
             Action::SetVlanPcp(8),
             Action::output(PortNo(0x1_0000)),
         ] {
-            assert!(golden::refused(&action).contains("has room for"));
+            assert!(golden::refused(&action).contains("bits for it"));
         }
     }
 

@@ -132,12 +132,12 @@ mod tests {
         };
         assert_eq!(
             cut.to_string(),
-            "TCP header is cut short: it needs 20 bytes, but only 7 are there"
+            "TCP header is cut short: it needs 20 bytes, but only 7 are left"
         );
         let short = PacketError::check_minimum("UDP header", "length", 3, 8).unwrap_err();
         assert_eq!(
             short.to_string(),
-            "UDP header says that its length is 3 bytes, but it must be at least 8"
+            "UDP header gives its length as 3 bytes, but it must be at least 8"
         );
         let version = PacketError::check_value("IPv4 header", "version", 6u8, 4u8).unwrap_err();
         assert_eq!(

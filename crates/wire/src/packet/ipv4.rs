@@ -354,11 +354,11 @@ mod tests {
         );
         assert_eq!(
             with(0, 0x44),
-            "IPv4 header says that its header length (IHL) is 16 bytes, but it must be at least 20"
+            "IPv4 header gives its header length (IHL) as 16 bytes, but it must be at least 20"
         );
         assert_eq!(
             with(0, 0x4f),
-            "IPv4 header says that its total length is 28 bytes, but it must be at least 60"
+            "IPv4 header gives its total length as 28 bytes, but it must be at least 60"
         );
         let cut = Ipv4View::new(&GOLDEN[..22]).unwrap_err();
         assert_eq!(

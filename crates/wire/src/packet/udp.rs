@@ -197,7 +197,7 @@ mod tests {
         let error = UdpView::new(&bytes).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "UDP header says that its length is 7 bytes, but it must be at least 8"
+            "UDP header gives its length as 7 bytes, but it must be at least 8"
         );
     }
 
