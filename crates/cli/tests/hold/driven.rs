@@ -1,21 +1,19 @@
 //! Tests of held connections with services in the kernel (`--offload driven`): while no program runs, the kernel answers echo
 //! requests and requests for the addresses of hosts; the next program knows the hosts of the earlier one.
 
+use crate::connection::Connection;
+use crate::kernel::room;
 use crate::room::*;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use urtica_wire::packet::{Arp, Ethernet, Headers, arp, ether_type, ethernet};
-use urtica_wire::{
-    Action, BufferId, Capabilities, DatapathId, Features, Header, List, MacAddr, Match, Message,
-    MultipartFlags, MultipartReply, MultipartReplyBody, MultipartRequestBody, PacketIn,
-    PacketInReason, Port, PortNo, Version, split_frame,
-};
+use urtica_wire::{Action, MacAddr, Message, Version};
 
 const DRIVEN: &[&str] = &[
     "neighbour-proxy,routing",
@@ -36,29 +34,11 @@ const OUTSTANDING: u64 = 16;
 /// The ports that a cable connects.
 const CABLE: [u32; 2] = [3, 4];
 
-/// Creates a room. If kernel halves cannot be tested here, prints a line, or fails with CI=true.
-fn room() -> Option<Room> {
-    let room = Room::running(DRIVEN);
-    let probe = room.start("probe.log", &[]);
-    let log = probe.log();
-    probe.interrupt(&room);
-    if log.contains("the kernel half is active") {
-        assert!(log.contains("; its tables are held"), "{log}");
-        return Some(room);
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{log}");
-    println!("skipped: the kernel half cannot be tested here");
-    None
-}
-
 /// A switch with hosts at ports 1 and 2, and a cable from port 3 to port 4. Each of its requests is an echo request, which
 /// must be answered once and in order, and an ARP request, which a program may ignore before it knows the ports.
 struct Switch {
-    socket: TcpStream,
-    version: Version,
+    connection: Connection,
     id: u8,
-    received: Vec<u8>,
-    has_joined: bool,
     /// The number of the last request, of the last echo reply, and of the last request that was answered by ARP.
     sent: u64,
     echoed: u64,
@@ -71,25 +51,15 @@ struct Switch {
 impl Switch {
     /// Connects, and announces all hosts until the program knows them.
     fn join(port: u16, version: Version, id: u8) -> Self {
-        let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        socket.set_nodelay(true).unwrap();
-        socket.set_read_timeout(Some(DEADLINE)).unwrap();
         let mut switch = Self {
-            socket,
-            version,
+            connection: Connection::join(port, version, id, 4),
             id,
-            received: Vec::new(),
-            has_joined: false,
             sent: 0,
             echoed: 0,
             resolved: 0,
             answers: 0,
             others: 0,
         };
-        switch.write(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
-        while !switch.has_joined {
-            switch.take_frame();
-        }
         switch.announce(CLIENT);
         (0..TARGETS).for_each(|number| switch.announce(target(number)));
         while switch.answers < TARGETS {
@@ -135,7 +105,7 @@ impl Switch {
         header.write(&mut frame);
         request.write(&mut frame);
         ethernet::pad_frame(&mut frame, 0);
-        self.come(Self::port_of(host), &frame);
+        self.connection.packet_in(Self::port_of(host), &frame);
     }
 
     fn announce(&mut self, host: u8) {
@@ -147,103 +117,28 @@ impl Switch {
         self.sent += 1;
         self.ask(CLIENT, target(self.sent));
         let number = self.sent.to_be_bytes();
-        self.say(0, &Message::EchoRequest(&number));
-    }
-
-    /// Sends a frame that arrives at a port.
-    fn come(&mut self, port: u32, frame: &[u8]) {
-        let in_port = PortNo(port);
-        let packet = PacketIn {
-            buffer_id: BufferId::NONE,
-            total_len: frame.len() as u16,
-            reason: PacketInReason::NoMatch,
-            table_id: 0,
-            cookie: u64::MAX,
-            in_port,
-            match_: Match::any().in_port(in_port),
-            data: frame,
-        };
-        self.say(0, &Message::PacketIn(packet));
-    }
-
-    fn say(&mut self, xid: u32, message: &Message) {
-        let mut bytes = Vec::new();
-        message.encode(self.version, xid, &mut bytes).unwrap();
-        self.write(&bytes);
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.socket.write_all(bytes).expect("it stays connected");
+        self.connection.send(0, &Message::EchoRequest(&number));
     }
 
     /// Handles the next message. Returns `false` if none arrives in time.
     fn take_frame(&mut self) -> bool {
-        loop {
-            if let Some((frame, rest)) = split_frame(&self.received).unwrap() {
-                let (frame, rest) = (frame.to_vec(), rest.to_vec());
-                self.received = rest;
-                self.handle(&frame);
-                return true;
-            }
-            let mut buffer = [0; 16 << 10];
-            match self.socket.read(&mut buffer) {
-                Ok(0) => panic!("the connection has ended"),
-                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-
-    fn handle(&mut self, frame: &[u8]) {
-        let xid = Header::peek(frame).unwrap().xid;
-        let reply = match Message::decode(frame).unwrap().1 {
+        let Some(message) = self.connection.receive() else {
+            return false;
+        };
+        match Message::decode(&message).unwrap().1 {
             Message::PacketOut(packet) => {
                 if let Some(Action::Output { port, .. }) = packet.actions.iter().next() {
                     self.send_out(port.0, packet.data);
                 }
-                return;
             }
             Message::EchoReply(number) => {
                 let number = u64::from_be_bytes(number.try_into().unwrap());
                 assert_eq!(number, self.echoed + 1, "each request, once and in order");
                 self.echoed = number;
-                return;
             }
-            Message::FeaturesRequest => {
-                self.has_joined |= self.version == Version::Of10;
-                self.features()
-            }
-            Message::MultipartRequest(request) => {
-                let is_for_ports = matches!(request.body, MultipartRequestBody::PortDesc);
-                self.has_joined |= is_for_ports;
-                let body = match is_for_ports {
-                    true => MultipartReplyBody::PortDesc(List::from(ports())),
-                    false => MultipartReplyBody::Flow(List::default()),
-                };
-                let flags = MultipartFlags::empty();
-                Message::MultipartReply(MultipartReply { flags, body })
-            }
-            Message::EchoRequest(data) => return self.say(xid, &Message::EchoReply(data)),
-            Message::BarrierRequest => Message::BarrierReply,
-            _ => return,
-        };
-        self.say(xid, &reply);
-    }
-
-    fn features(&self) -> Message<'static> {
-        Message::FeaturesReply(Features {
-            datapath_id: DatapathId(self.id.into()),
-            n_buffers: 0,
-            n_tables: 1,
-            auxiliary_id: 0,
-            capabilities: Capabilities::empty(),
-            actions: 0,
-            ports: match self.version {
-                Version::Of10 => List::from(ports()),
-                Version::Of13 => List::default(),
-            },
-        })
+            _ => self.connection.answer(&message),
+        }
+        true
     }
 
     /// Handles a frame that leaves by a port: the cable carries probes, and the client receives answers.
@@ -251,7 +146,7 @@ impl Switch {
         let is_probe = frame[12..14] == ether_type::LLDP.to_be_bytes();
         if let Some(end) = CABLE.iter().position(|end| *end == port) {
             if is_probe {
-                self.come(CABLE[1 - end], frame);
+                self.connection.packet_in(CABLE[1 - end], frame);
             }
             return;
         }
@@ -281,24 +176,22 @@ impl Switch {
 
     /// Returns whether the kernel answers, although no program runs.
     fn is_answered_by_kernel(&mut self) -> bool {
-        self.socket
-            .set_read_timeout(Some(Duration::from_secs(2)))
-            .unwrap();
+        self.connection.wait_at_most(Duration::from_secs(2));
         self.request();
         while self.echoed < self.sent && self.take_frame() {}
-        self.socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        self.connection.wait_at_most(DEADLINE);
         self.echoed == self.sent
     }
 
     /// Handles messages for a while.
     fn run_for(&mut self, time: Duration) {
-        self.socket.set_read_timeout(Some(time)).unwrap();
+        self.connection.wait_at_most(time);
         while self.take_frame() {}
-        self.socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        self.connection.wait_at_most(DEADLINE);
     }
 
     /// Keeps requests outstanding until `stop` is set, and counts the answers.
-    fn load(mut self, stop: &AtomicBool, echoed: &AtomicU64) -> Self {
+    fn load(mut self, stop: &AtomicBool, echoed: &AtomicU64) {
         while !stop.load(Ordering::Relaxed) {
             while self.sent < self.echoed + OUTSTANDING {
                 self.request();
@@ -308,21 +201,12 @@ impl Switch {
             echoed.fetch_add(self.echoed - before, Ordering::Relaxed);
         }
         self.settle();
-        self
     }
 }
 
 /// Returns the host whose address is requested by this number.
 fn target(number: u64) -> u8 {
     FIRST + (number % TARGETS) as u8
-}
-
-fn ports() -> Vec<Port> {
-    let port = |number: u32| {
-        let mac = MacAddr::from_u64(0x0600_0000_0000 + u64::from(number));
-        Port::new(PortNo(number), mac, &format!("eth{number}"))
-    };
-    [1, 2, 3, 4].map(port).to_vec()
 }
 
 /// Reads JSON from the program's northbound interface.
@@ -391,41 +275,17 @@ fn check_hosts_and_links(program: &Program, count: u8) {
 /// Loads a program with switches of both versions while `disturb` disturbs it, as in `room.rs`.
 fn under_load(room: &mut Room, disturb: impl FnOnce(&mut Room, Program, &dyn Fn(u64)) -> Program) {
     let program = room.start("first.log", &[]);
-    let port = program.port().unwrap();
-    let (stop, echoed) = (AtomicBool::new(false), AtomicU64::new(0));
-    let progress = |count: u64| {
-        let before = echoed.load(Ordering::Relaxed);
-        eventually("requests are answered", || {
-            echoed.load(Ordering::Relaxed) >= before + count
-        });
-    };
-    let last = thread::scope(|scope| {
-        let switches = [1, 2, 3, 4].map(|id| {
-            let switch = Switch::join(port, Version::ALL[usize::from(id) % 2], id);
-            scope.spawn(|| switch.load(&stop, &echoed))
-        });
-        // The switches must end even if this panics.
-        let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            progress(1000);
-            program.wait_for_kernel_halves(4);
-            check_hosts_and_links(&program, 4);
-            let last = disturb(room, program, &progress);
-            progress(1000);
-            last
-        }));
-        stop.store(true, Ordering::Relaxed);
-        for switch in switches {
-            switch.join().expect("its connection stays");
-        }
-        last.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let last = load_with(program, Switch::join, Switch::load, |program, progress| {
+        program.wait_for_kernel_halves(4);
+        check_hosts_and_links(&program, 4);
+        disturb(room, program, progress)
     });
-    assert_eq!(last.port(), Some(port));
     last.interrupt(room);
 }
 
 #[test]
 fn services_that_are_killed_at_any_moment_lose_nothing() {
-    let Some(mut room) = room() else { return };
+    let Some(mut room) = room(DRIVEN) else { return };
     under_load(&mut room, |room, mut program, progress| {
         for round in 0..12_u64 {
             if round % 4 != 0 {
@@ -443,7 +303,7 @@ fn services_that_are_killed_at_any_moment_lose_nothing() {
 /// progress.
 #[test]
 fn services_that_are_killed_at_any_system_call_lose_nothing() {
-    let Some(mut room) = room() else { return };
+    let Some(mut room) = room(DRIVEN) else { return };
     if !has_strace() {
         return;
     }
@@ -473,7 +333,7 @@ fn services_that_are_killed_at_any_system_call_lose_nothing() {
 /// The kernel answers while no program runs.
 #[test]
 fn sigterm_leaves_the_connections_and_the_kernel_half() {
-    let Some(mut room) = room() else { return };
+    let Some(mut room) = room(DRIVEN) else { return };
     under_load(&mut room, |room, mut first, progress| {
         progress(20_000);
         first.signal(Signal::TERM);
@@ -488,7 +348,7 @@ fn sigterm_leaves_the_connections_and_the_kernel_half() {
 
 #[test]
 fn a_second_program_takes_over_and_the_first_one_ends() {
-    let Some(mut room) = room() else { return };
+    let Some(mut room) = room(DRIVEN) else { return };
     under_load(&mut room, |room, mut first, _| {
         let second = room.start("second.log", &[]);
         assert!(first.wait().success(), "{}", first.log());
@@ -500,7 +360,7 @@ fn a_second_program_takes_over_and_the_first_one_ends() {
 /// From then on the program and its successor answer alone.
 #[test]
 fn programs_without_a_kernel_half_release_it_without_loss() {
-    let Some(mut room) = room() else { return };
+    let Some(mut room) = room(DRIVEN) else { return };
     under_load(&mut room, |room, program, progress| {
         program.kill();
         room.with(WITHOUT);
@@ -522,7 +382,7 @@ fn programs_without_a_kernel_half_release_it_without_loss() {
 fn news_while_no_program_runs_reaches_the_next_one() {
     for version in Version::ALL {
         for next in [DRIVEN, WITHOUT] {
-            let Some(mut room) = room() else { return };
+            let Some(mut room) = room(DRIVEN) else { return };
             let mut program = room.start("first.log", &[]);
             let mut switch = Switch::join(program.port().unwrap(), version, 1);
             switch.answer_until_kept(&program);

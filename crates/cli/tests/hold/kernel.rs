@@ -16,16 +16,7 @@ const WITHOUT: &[&str] = &["l2", "--offload", "none"];
 /// Creates a room for this program. If kernel halves cannot be tested here, prints a line, or fails with CI=true.
 pub fn room(program: &'static [&'static str]) -> Option<Room> {
     let room = Room::running(program);
-    let probe = room.start("probe.log", &[]);
-    let log = probe.log();
-    probe.interrupt(&room);
-    if log.contains("the kernel half is active") {
-        assert!(log.contains("; its tables are held"), "{log}");
-        return Some(room);
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{log}");
-    println!("skipped: the kernel half cannot be tested here");
-    None
+    holds_kernel_halves(&room, &[]).then_some(room)
 }
 
 /// Checks that the program takes all connections over without a warning.

@@ -1,6 +1,7 @@
 //! `urtica run --hold`: programs that are killed, stopped and replaced while switches wait for answers. Each request is answered
 //! once and in order, and no connection ends.
 
+mod connection;
 mod driven;
 mod half_closed;
 mod kernel;

@@ -267,6 +267,21 @@ impl Drop for Program {
     }
 }
 
+/// Returns `true` if the room's program can leave kernel halves to the next one. Otherwise prints one line, or fails if
+/// `CI=true` is set.
+pub fn holds_kernel_halves(room: &Room, options: &[&str]) -> bool {
+    let probe = room.start("probe.log", options);
+    let log = probe.log();
+    probe.interrupt(room);
+    if log.contains("the kernel half is active") {
+        assert!(log.contains("; its tables are held"), "{log}");
+        return true;
+    }
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{log}");
+    println!("skipped: the kernel half cannot be tested here");
+    false
+}
+
 /// For some switches, the interval of packets that a kernel half does not answer.
 const OTHERS: Option<u64> = Some(200);
 
@@ -284,6 +299,31 @@ pub fn under_load_in(
     disturb: impl FnOnce(&mut Room, Program, &dyn Fn(u64)) -> Program,
 ) {
     let program = room.start("first.log", &[]);
+    let join = |port, version, id: u8| {
+        let mut switch = FakeSwitch::join(port, version, id.into());
+        switch.frame_len += usize::from(id);
+        switch.is_segmented = id > 2;
+        switch.others = OTHERS.filter(|_| id % 4 > 1);
+        switch
+    };
+    let load = |switch: FakeSwitch, stop: &_, answered: &_| drop(switch.load(stop, answered));
+    let last = load_with(program, join, load, |program, progress| {
+        if room.has_kernel_half() {
+            program.wait_for_kernel_halves(4);
+        }
+        disturb(room, program, progress)
+    });
+    last.interrupt(room);
+}
+
+/// Like `under_load`, with four switches that are created by `join`, from the program's port, a version and a number. `load` keeps
+/// a switch's requests outstanding until its flag is set, and counts the answers. Returns the program that runs in the end.
+pub fn load_with<Switch: Send>(
+    program: Program,
+    join: impl Fn(u16, Version, u8) -> Switch,
+    load: impl Fn(Switch, &AtomicBool, &AtomicU64) + Sync,
+    disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Program,
+) -> Program {
     let port = program.port().unwrap();
     let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     let progress = |count: u64| {
@@ -293,34 +333,25 @@ pub fn under_load_in(
         });
     };
     let last = thread::scope(|scope| {
-        let switches: Vec<_> = (1..=4)
-            .map(|id| {
-                let version = Version::ALL[id as usize % 2];
-                let mut switch = FakeSwitch::join(port, version, id);
-                switch.frame_len += id as usize;
-                switch.is_segmented = id > 2;
-                switch.others = OTHERS.filter(|_| id % 4 > 1);
-                scope.spawn(|| switch.load(&stop, &answered))
-            })
-            .collect();
+        let switches = [1, 2, 3, 4].map(|id| {
+            let switch = join(port, Version::ALL[usize::from(id) % 2], id);
+            scope.spawn(|| load(switch, &stop, &answered))
+        });
         // The switches must end even if this panics.
         let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             progress(1000);
-            if room.has_kernel_half() {
-                program.wait_for_kernel_halves(4);
-            }
-            let last = disturb(room, program, &progress);
+            let last = disturb(program, &progress);
             progress(1000);
             last
         }));
         stop.store(true, Ordering::Relaxed);
         for switch in switches {
-            switch.join().expect("every packet is flooded");
+            switch.join().expect("all requests are answered");
         }
         last.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     assert_eq!(last.port(), Some(port));
-    last.interrupt(room);
+    last
 }
 
 /// Cuts a message at different positions, kills the program that received its start, and sends the rest to the next

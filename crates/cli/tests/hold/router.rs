@@ -1,23 +1,18 @@
 //! Tests of held connections with `l3` and its kernel half: it continues with the hosts and routes of the earlier
 //! program.
 
+use crate::connection::Connection;
 use crate::room::*;
 use rustix::process::Signal;
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 use urtica_wire::packet::{
     Arp, Ethernet, EthernetView, Headers, Ipv4, Ipv4View, arp, ether_type, ethernet, ip_proto,
 };
-use urtica_wire::{
-    BufferId, Capabilities, DatapathId, Features, Header, List, MacAddr, Match, Message,
-    MultipartFlags, MultipartReply, MultipartReplyBody, MultipartRequestBody, PacketIn,
-    PacketInReason, Port, PortNo, Version, split_frame,
-};
+use urtica_wire::{MacAddr, Message, Version};
 
 const PLAN: &str = r#"
 [[interface]]
@@ -49,16 +44,7 @@ impl Scene {
         fs::write(&plan, PLAN).unwrap();
         let plan = format!("--l3-config={}", plan.display());
         let scene = Self { room, plan };
-        let probe = scene.start("probe.log");
-        let log = probe.log();
-        probe.interrupt(&scene.room);
-        if log.contains("the kernel half is active") {
-            assert!(log.contains("; its tables are held"), "{log}");
-            return Some(scene);
-        }
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "{log}");
-        println!("skipped: the kernel half cannot be tested here");
-        None
+        holds_kernel_halves(&scene.room, &[&scene.plan]).then_some(scene)
     }
 
     fn start(&self, name: &str) -> Program {
@@ -69,10 +55,8 @@ impl Scene {
 /// A switch with two hosts: at port 1, in the first subnet, and at port 2, in the second. The first sends numbered
 /// packets to the second.
 struct RoutedSwitch {
-    socket: TcpStream,
-    version: Version,
+    connection: Connection,
     id: u8,
-    received: Vec<u8>,
     sent: u64,
     /// The numbers of the packets forwarded since the last clear.
     forwarded: Vec<u64>,
@@ -80,31 +64,20 @@ struct RoutedSwitch {
     /// The numbers of the router's ARP requests and replies.
     questions: u64,
     answers: u64,
-    has_joined: bool,
 }
 
 impl RoutedSwitch {
     /// Connects, and resolves both hosts' gateways.
     fn join(port: u16, version: Version, id: u8) -> Self {
-        let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        socket.set_nodelay(true).unwrap();
-        socket.set_read_timeout(Some(DEADLINE)).unwrap();
         let mut switch = Self {
-            socket,
-            version,
+            connection: Connection::join(port, version, id, 2),
             id,
-            received: Vec::new(),
             sent: 0,
             forwarded: Vec::new(),
             highest: 0,
             questions: 0,
             answers: 0,
-            has_joined: false,
         };
-        switch.write(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
-        while !switch.has_joined {
-            assert!(switch.take_frame(), "it joins");
-        }
         for host in [1, 2] {
             let before = switch.answers;
             while switch.answers == before {
@@ -173,87 +146,19 @@ impl RoutedSwitch {
         header.write(&mut frame);
         frame.extend_from_slice(payload);
         ethernet::pad_frame(&mut frame, 0);
-        let in_port = PortNo(host.into());
-        let packet = PacketIn {
-            buffer_id: BufferId::NONE,
-            total_len: frame.len() as u16,
-            reason: PacketInReason::NoMatch,
-            table_id: 0,
-            cookie: u64::MAX,
-            in_port,
-            match_: Match::any().in_port(in_port),
-            data: &frame,
-        };
-        self.say(0, &Message::PacketIn(packet));
-    }
-
-    fn say(&mut self, xid: u32, message: &Message) {
-        let mut bytes = Vec::new();
-        message.encode(self.version, xid, &mut bytes).unwrap();
-        self.write(&bytes);
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.socket.write_all(bytes).expect("it stays connected");
+        self.connection.packet_in(host.into(), &frame);
     }
 
     /// Handles the next message. Returns `true` if one arrived in time.
     fn take_frame(&mut self) -> bool {
-        loop {
-            if let Some((frame, rest)) = split_frame(&self.received).unwrap() {
-                let (frame, rest) = (frame.to_vec(), rest.to_vec());
-                self.received = rest;
-                self.handle(&frame);
-                return true;
-            }
-            let mut buffer = [0; 16 << 10];
-            match self.socket.read(&mut buffer) {
-                Ok(0) => panic!("the connection has ended"),
-                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-
-    fn handle(&mut self, frame: &[u8]) {
-        let xid = Header::peek(frame).unwrap().xid;
-        let reply = match Message::decode(frame).unwrap().1 {
-            Message::PacketOut(packet_out) => return self.handle_packet_out(packet_out.data),
-            Message::FeaturesRequest => {
-                self.has_joined |= self.version == Version::Of10;
-                self.features()
-            }
-            Message::MultipartRequest(request) => {
-                let is_for_ports = matches!(request.body, MultipartRequestBody::PortDesc);
-                self.has_joined |= is_for_ports;
-                let body = match is_for_ports {
-                    true => MultipartReplyBody::PortDesc(List::from(ports())),
-                    false => MultipartReplyBody::Flow(List::default()),
-                };
-                let flags = MultipartFlags::empty();
-                Message::MultipartReply(MultipartReply { flags, body })
-            }
-            Message::EchoRequest(data) => return self.say(xid, &Message::EchoReply(data)),
-            Message::BarrierRequest => Message::BarrierReply,
-            _ => return,
+        let Some(message) = self.connection.receive() else {
+            return false;
         };
-        self.say(xid, &reply);
-    }
-
-    fn features(&self) -> Message<'static> {
-        Message::FeaturesReply(Features {
-            datapath_id: DatapathId(self.id.into()),
-            n_buffers: 0,
-            n_tables: 1,
-            auxiliary_id: 0,
-            capabilities: Capabilities::empty(),
-            actions: 0,
-            ports: match self.version {
-                Version::Of10 => List::from(ports()),
-                Version::Of13 => List::default(),
-            },
-        })
+        match Message::decode(&message).unwrap().1 {
+            Message::PacketOut(packet_out) => self.handle_packet_out(packet_out.data),
+            _ => self.connection.answer(&message),
+        }
+        true
     }
 
     fn handle_packet_out(&mut self, data: &[u8]) {
@@ -314,19 +219,17 @@ impl RoutedSwitch {
 
     /// Returns `true` if the next packet is forwarded although no program runs.
     fn is_forwarded_by_kernel(&mut self) -> bool {
-        self.socket
-            .set_read_timeout(Some(Duration::from_secs(2)))
-            .unwrap();
+        self.connection.wait_at_most(Duration::from_secs(2));
         self.send_packet();
         while self.highest < self.sent && self.take_frame() {}
-        self.socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        self.connection.wait_at_most(DEADLINE);
         self.highest == self.sent
     }
 
     /// Keeps packets outstanding until `stop` is set. Packets not yet answered by a killed program may be lost with
     /// it.
     fn load(mut self, stop: &AtomicBool, answered: &AtomicU64) {
-        self.socket.set_read_timeout(Some(LOST_AFTER)).unwrap();
+        self.connection.wait_at_most(LOST_AFTER);
         let mut expected = 0;
         while !stop.load(Ordering::Relaxed) {
             while self.sent < expected + OUTSTANDING {
@@ -342,14 +245,6 @@ impl RoutedSwitch {
     }
 }
 
-fn ports() -> Vec<Port> {
-    let port = |number: u32| {
-        let mac = MacAddr::from_u64(0x0600_0000_0000 + u64::from(number));
-        Port::new(PortNo(number), mac, &format!("eth{number}"))
-    };
-    [1, 2].map(port).to_vec()
-}
-
 /// Checks that the program takes all connections over without a warning.
 fn check_taken_over(program: &Program, count: usize) {
     let log = program.log();
@@ -362,33 +257,15 @@ fn check_taken_over(program: &Program, count: usize) {
 /// Loads a program with switches of both versions while `disturb` disturbs it, as in `room.rs`.
 fn under_load(scene: &Scene, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Program) {
     let program = scene.start("first.log");
-    let port = program.port().unwrap();
-    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
-    let progress = |count: u64| {
-        let before = answered.load(Ordering::Relaxed);
-        eventually("packets are forwarded", || {
-            answered.load(Ordering::Relaxed) >= before + count
-        });
-    };
-    let last = thread::scope(|scope| {
-        let switches = [1, 2, 3, 4].map(|id| {
-            let switch = RoutedSwitch::join(port, Version::ALL[usize::from(id) % 2], id);
-            scope.spawn(|| switch.load(&stop, &answered))
-        });
-        // The switches must end even if this panics.
-        let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            progress(1000);
+    let last = load_with(
+        program,
+        RoutedSwitch::join,
+        RoutedSwitch::load,
+        |program, progress| {
             program.wait_for_kernel_halves(4);
-            let last = disturb(program, &progress);
-            progress(1000);
-            last
-        }));
-        stop.store(true, Ordering::Relaxed);
-        for switch in switches {
-            switch.join().expect("its connection stays");
-        }
-        last.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
+            disturb(program, progress)
+        },
+    );
     last.interrupt(&scene.room);
 }
 
